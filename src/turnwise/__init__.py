@@ -1,0 +1,1 @@
+"""Turnwise: does the model read its context, and is the benchmark honest?"""

@@ -1,0 +1,1 @@
+"""Any dialogue corpus in, one form out: dialogues as Arrow columns."""

@@ -1,0 +1,89 @@
+"""Dialogues into Arrow columns, a batch at a time."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from turnwise.corpus.dialogue import SCHEMA, TURN, Dialogue, Labels
+from turnwise.errors import CorpusError
+
+BATCH_TURNS = 65_536  # what reading holds as Python objects at any time
+
+
+class Columns:
+    """Collects dialogues as Python lists and turns them into Arrow batches before they grow large."""
+
+    def __init__(self) -> None:
+        self.batches: list[pa.RecordBatch] = []
+        self.rows = 0
+        self._start()
+
+    def _start(self) -> None:
+        self.ids: list[str] = []
+        self.splits: list[str] = []
+        self.labels: list[str | None] = []
+        self.offsets: list[int] = [0]
+        self.speakers: list[str] = []
+        self.texts: list[str] = []
+        self.turn_labels: list[str | None] = []
+
+    def add(self, dialogue: Dialogue, *, default_id: str, default_split: str) -> None:
+        """Append one dialogue; it must have turns and encodable text (`check` says so kindly)."""
+        encoded = [encode_labels(turn.labels) for turn in dialogue.turns]
+        labels = encode_labels(dialogue.labels)
+        self.ids.append(dialogue.id or default_id)
+        self.splits.append(dialogue.split or default_split)
+        self.labels.append(labels)
+        self.speakers.extend(turn.speaker for turn in dialogue.turns)
+        self.texts.extend(turn.text for turn in dialogue.turns)
+        self.turn_labels.extend(encoded)
+        self.offsets.append(len(self.texts))
+        self.rows += 1
+        if len(self.texts) >= BATCH_TURNS:
+            self.flush()
+
+    def add_batch(self, batch: pa.RecordBatch) -> None:
+        """Append dialogues that are columns already."""
+        self.flush()
+        self.batches.append(batch)
+        self.rows += batch.num_rows
+
+    def flush(self) -> None:
+        """Turn what was collected into one Arrow batch."""
+        if self.ids:
+            self.batches.append(self._batch())
+            self._start()
+
+    def _batch(self) -> pa.RecordBatch:
+        flat = [pa.array(column, pa.string()) for column in (self.speakers, self.texts, self.turn_labels)]
+        turns = pa.StructArray.from_arrays(flat, fields=list(TURN))
+        nested = pa.ListArray.from_arrays(pa.array(self.offsets, pa.int32()), turns)
+        columns = [pa.array(column, pa.string()) for column in (self.ids, self.splits, self.labels)]
+        return pa.RecordBatch.from_arrays([*columns, nested], schema=SCHEMA)
+
+    def table(self) -> pa.Table:
+        """Everything collected so far."""
+        self.flush()
+        return pa.Table.from_batches(self.batches, schema=SCHEMA)
+
+
+def encode_labels(labels: Labels) -> str | None:
+    """Labels as JSON; none at all as null."""
+    if not labels:
+        return None
+    try:
+        return orjson.dumps(labels).decode()
+    except TypeError:  # integers beyond 64 bits, which Python's own writer can
+        try:
+            return json.dumps(labels, ensure_ascii=False)
+        except (TypeError, ValueError) as error:
+            raise CorpusError(f"expected labels that JSON can hold, found {_shown(labels)}: {error}") from error
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:59] + "…"

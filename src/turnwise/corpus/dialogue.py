@@ -1,0 +1,193 @@
+"""Dialogues as columns: `Turn` and `Dialogue` are views, `Corpus` is an Arrow table.
+
+A million dialogues are four Arrow columns, not millions of Python objects; a `Dialogue` is made when
+somebody looks at it and forgotten afterwards. Labels are free-form JSON, kept as the publisher wrote them
+in per-turn and per-dialogue columns. Where several corpora annotate the same thing, the readers write it
+under the same key, so that instruments need to know one form only:
+
+=============  ========  ====================================================================
+key            on        value
+=============  ========  ====================================================================
+``state``      turn      what the user has asked for so far: ``{domain: {slot: [value, …]}}``
+``acts``       turn      ``[{"domain": …, "act": …, "slot": …, "values": […]}, …]``
+``goal``       dialogue  domains the user came for: ``{domain: …}``
+``persona``    dialogue  ``{speaker: [sentence, …]}``
+``ratings``    either    one entry per annotator, never averaged: ``{aspect: [score, …]}``
+=============  ========  ====================================================================
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from turnwise.errors import UsageError
+
+Labels = Mapping[str, Any]
+
+TURN = pa.struct([("speaker", pa.string()), ("text", pa.string()), ("labels", pa.string())])
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("split", pa.string()),
+        ("labels", pa.string()),  # JSON, or null where there are none
+        ("turns", pa.list_(TURN)),
+    ]
+)
+SPLIT_ORDER = ("train", "validation", "test")  # corpus order; other splits follow as they come
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One speaker's message."""
+
+    speaker: str
+    text: str
+    labels: Labels = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """Turns in order, with an id, the split they belong to, and optional labels."""
+
+    turns: tuple[Turn, ...]
+    id: str = ""
+    split: str = ""
+    labels: Labels = field(default_factory=dict)
+
+    @property
+    def texts(self) -> list[str]:
+        """The turns' texts in order."""
+        return [turn.text for turn in self.turns]
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Dialogues in named splits, backed by Arrow.
+
+    >>> corpus = Corpus.of([Dialogue((Turn("A", "Hi."), Turn("B", "Hello.")), id="d1", split="train")])
+    >>> len(corpus), corpus.splits, corpus[0].texts
+    (1, {'train': 1}, ['Hi.', 'Hello.'])
+    """
+
+    table: pa.Table
+    name: str = "corpus"
+    format: str = "python"
+    skipped: Mapping[str, int] = field(default_factory=dict)  # reason -> records left out on reading
+    problems: tuple[str, ...] = ()  # the first of them, as `file:line: expected …, found …`
+    ignored: Mapping[str, str] = field(default_factory=dict)  # file -> why it was not read
+
+    @classmethod
+    def of(cls, dialogues: Iterable[Dialogue], *, name: str = "corpus") -> Corpus:
+        """Build a corpus from dialogues made in Python; those without a split belong to ``all``."""
+        from turnwise.corpus.columns import Columns
+
+        columns = Columns()
+        for number, dialogue in enumerate(dialogues, 1):
+            columns.add(dialogue, default_id=f"{name}-{number}", default_split="all")
+        return cls(columns.table(), name=name)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __iter__(self) -> Iterator[Dialogue]:
+        for batch in self.table.to_batches(max_chunksize=1024):
+            yield from map(_view, batch.to_pylist())
+
+    def __getitem__(self, index: int) -> Dialogue:
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"dialogue {index} of {len(self)}")
+        return _view(self.table.slice(index % len(self), 1).to_pylist()[0])
+
+    @cached_property
+    def splits(self) -> dict[str, int]:
+        """Number of dialogues by split, in corpus order."""
+        counts = pc.value_counts(self.table["split"]).to_pylist()
+        by_name = {row["values"]: row["counts"] for row in counts}
+        return {name: by_name[name] for name in sorted(by_name, key=_split_rank)}
+
+    def split(self, *names: str) -> Corpus:
+        """Only these splits; one that is missing is an error that names those present."""
+        for name in names:
+            if name not in self.splits:
+                present = ", ".join(self.splits) or "none, the corpus is empty"
+                raise UsageError(f"No split '{name}' in {self.name}. Splits present: {present}.")
+        return replace(self, table=self.table.filter(pc.is_in(self.table["split"], pa.array(names))))
+
+    def select(self, indices: Sequence[int] | np.ndarray[Any, Any]) -> Corpus:
+        """The dialogues at these indices, in this order."""
+        return replace(self, table=self.table.take(pa.array(np.asarray(indices, dtype=np.int64))))
+
+    @property
+    def turns_per_dialogue(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Length of each dialogue in turns."""
+        return np.asarray(pc.list_value_length(self.table["turns"]).to_numpy(), dtype=np.int64)
+
+    def turn_column(self, name: str) -> pa.ChunkedArray:
+        """All turns' `speaker`, `text` or `labels` as one flat column, dialogue after dialogue."""
+        chunks = [chunk.flatten().field(name) for chunk in self.table["turns"].chunks]
+        return pa.chunked_array(chunks, type=pa.string())
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A short hash of everything a reader sees: ids, splits, labels, speakers and texts, in order.
+
+        It does not depend on how the table is cut into chunks, nor on the file format it came from.
+        """
+        digest = hashlib.sha256()
+        for name in ("id", "split", "labels"):
+            digest.update(_column_hash(self.table[name]))
+        digest.update(hashlib.sha256(self.turns_per_dialogue.tobytes()).digest())
+        for name in ("speaker", "text", "labels"):
+            digest.update(_column_hash(self.turn_column(name)))
+        return digest.hexdigest()[:12]
+
+    def __repr__(self) -> str:
+        splits = ", ".join(f"{name}: {count}" for name, count in self.splits.items())
+        return f"<Corpus {self.name}: {len(self)} dialogues ({splits})>"
+
+
+def in_corpus_order(table: pa.Table) -> pa.Table:
+    """Train, validation, test, then other splits as they come; the order within a split is kept."""
+    ranks = [_split_rank(name) for name in pc.unique(table["split"]).to_pylist()]
+    runs = pc.run_end_encode(table["split"].combine_chunks()) if table.num_rows else None
+    if runs is None or (ranks == sorted(ranks) and len(runs.values) == len(ranks)):
+        return table
+    order = {name: (_split_rank(name), place) for place, name in enumerate(pc.unique(table["split"]).to_pylist())}
+    keys = sorted(order, key=lambda name: order[name])
+    return pa.concat_tables([table.filter(pc.equal(table["split"], name)) for name in keys])
+
+
+def _split_rank(name: str) -> int:
+    return SPLIT_ORDER.index(name) if name in SPLIT_ORDER else len(SPLIT_ORDER)
+
+
+def _view(row: dict[str, Any]) -> Dialogue:
+    turns = tuple(Turn(turn["speaker"], turn["text"], _labels(turn["labels"])) for turn in row["turns"])
+    return Dialogue(turns, row["id"], row["split"], _labels(row["labels"]))
+
+
+def _labels(text: str | None) -> Labels:
+    return orjson.loads(text) if text else {}
+
+
+def _column_hash(column: pa.ChunkedArray) -> bytes:
+    """Hash strings by their bytes and their lengths, chunk by chunk, so that chunking leaves no trace."""
+    text, lengths = hashlib.sha256(), hashlib.sha256()
+    for chunk in column.chunks:
+        sizes = pc.fill_null(pc.binary_length(chunk), -1)
+        lengths.update(np.ascontiguousarray(sizes.to_numpy(zero_copy_only=False), dtype=np.int32))
+        # Nulls own no bytes in a filled array, so the data buffer between the first and last offset is the text.
+        filled = pc.fill_null(chunk, "")
+        offsets = np.frombuffer(filled.buffers()[1], dtype=np.int32)[filled.offset : filled.offset + len(filled) + 1]
+        if len(filled) and filled.buffers()[2] is not None:
+            text.update(memoryview(filled.buffers()[2])[offsets[0] : offsets[-1]])
+    return text.digest() + lengths.digest()

@@ -1,0 +1,81 @@
+"""Every number knows its origin: `Score` carries n, an interval and a signature.
+
+A signature is short enough for a table's footnote and long enough to run the thing again::
+
+    distinct-2 = 0.4127 [0.4051, 0.4203] n=1000 |corpus:dailydialog@3f2a91c07b1e|seed:7|v:0.1.0
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+SCHEMA_VERSION = 1  # of result.json; raised when a reader of old files would misread a new one
+
+
+def version() -> str:
+    """The installed version of Turnwise."""
+    from importlib.metadata import version as installed
+
+    return installed("turnwise")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What has to be repeated to get the same numbers: corpus, settings, seed, version."""
+
+    corpus: str = ""  # name@fingerprint
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+    version: str = field(default_factory=version)
+
+    @property
+    def signature(self) -> str:
+        """The origin as one line, in the manner of sacreBLEU: ``key:value`` joined by bars."""
+        parts = {"corpus": self.corpus or None, "seed": self.seed, **self.settings, "v": self.version}
+        return "|".join(f"{key}:{_word(value)}" for key, value in parts.items() if value is not None)
+
+
+@dataclass(frozen=True)
+class Score:
+    """A number with its n, its interval and its signature, or the reason why there is none.
+
+    There is no arithmetic on scores: a sum or a difference would lose where they came from. Compute from
+    the items again and make a new score.
+    """
+
+    value: float | None
+    n: int
+    interval: tuple[float, float] | None = None
+    signature: str = ""
+    reason: str | None = None  # why value is None
+
+    def __post_init__(self) -> None:
+        if self.value is not None and not math.isfinite(self.value):
+            raise ValueError(f"a score is a finite number or says why it is not, found {self.value}")
+        if (self.value is None) != (self.reason is not None):
+            raise ValueError("a score has either a value or a reason why it has none")
+
+    @classmethod
+    def missing(cls, reason: str, *, n: int = 0, signature: str = "") -> Score:
+        """A score that could not be computed, and why."""
+        return cls(None, n, signature=signature, reason=reason)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The score as JSON has it; the reason appears only where there is one."""
+        shown = {"value": self.value, "n": self.n, "interval": list(self.interval) if self.interval else None}
+        shown["signature"] = self.signature
+        return shown if self.reason is None else {**shown, "reason": self.reason}
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return f"not computed: {self.reason}"
+        interval = f" [{self.interval[0]:.4g}, {self.interval[1]:.4g}]" if self.interval else ""
+        return f"{self.value:.4g}{interval} n={self.n}" + (f" |{self.signature}" if self.signature else "")
+
+
+def _word(value: Any) -> str:
+    """A setting's value in a signature; bars and blanks would break the line's grammar."""
+    return str(value).replace("|", "/").replace(" ", "_")
