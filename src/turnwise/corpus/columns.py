@@ -59,16 +59,33 @@ class Columns:
             self._start()
 
     def _batch(self) -> pa.RecordBatch:
-        flat = [pa.array(column, pa.string()) for column in (self.speakers, self.texts, self.turn_labels)]
-        turns = pa.StructArray.from_arrays(flat, fields=list(TURN))
-        nested = pa.ListArray.from_arrays(pa.array(self.offsets, pa.int32()), turns)
-        columns = [pa.array(column, pa.string()) for column in (self.ids, self.splits, self.labels)]
-        return pa.RecordBatch.from_arrays([*columns, nested], schema=SCHEMA)
+        strings = [pa.array(column, pa.string()) for column in (self.ids, self.splits, self.speakers, self.texts)]
+        ids, splits, speakers, texts = strings
+        labels, turn_labels = pa.array(self.labels, pa.string()), pa.array(self.turn_labels, pa.string())
+        offsets = pa.array(self.offsets, pa.int32())
+        return batch_of(ids, splits, offsets, speakers, texts, labels=labels, turn_labels=turn_labels)
 
     def table(self) -> pa.Table:
         """Everything collected so far."""
         self.flush()
         return pa.Table.from_batches(self.batches, schema=SCHEMA)
+
+
+def batch_of(
+    ids: pa.Array,
+    splits: pa.Array,
+    offsets: pa.Array,
+    speakers: pa.Array,
+    texts: pa.Array,
+    *,
+    labels: pa.Array | None = None,
+    turn_labels: pa.Array | None = None,
+) -> pa.RecordBatch:
+    """Flat columns into one batch of dialogues: turns `offsets[i]` up to `offsets[i + 1]` belong to dialogue i."""
+    labels = pa.nulls(len(ids), pa.string()) if labels is None else labels
+    turn_labels = pa.nulls(len(texts), pa.string()) if turn_labels is None else turn_labels
+    turns = pa.StructArray.from_arrays([speakers, texts, turn_labels], fields=list(TURN))
+    return pa.RecordBatch.from_arrays([ids, splits, labels, pa.ListArray.from_arrays(offsets, turns)], schema=SCHEMA)
 
 
 def encode_labels(labels: Labels) -> str | None:

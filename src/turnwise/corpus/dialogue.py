@@ -22,7 +22,8 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -45,23 +46,24 @@ SCHEMA = pa.schema(
 SPLIT_ORDER = ("train", "validation", "test")  # corpus order; other splits follow as they come
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """One speaker's message."""
+NO_LABELS: Labels = MappingProxyType({})
+
+
+class Turn(NamedTuple):
+    """One speaker's message: a named tuple, because reading makes millions of them."""
 
     speaker: str
     text: str
-    labels: Labels = field(default_factory=dict)
+    labels: Labels = NO_LABELS
 
 
-@dataclass(frozen=True, slots=True)
-class Dialogue:
+class Dialogue(NamedTuple):
     """Turns in order, with an id, the split they belong to, and optional labels."""
 
     turns: tuple[Turn, ...]
     id: str = ""
     split: str = ""
-    labels: Labels = field(default_factory=dict)
+    labels: Labels = NO_LABELS
 
     @property
     def texts(self) -> list[str]:
@@ -176,7 +178,7 @@ def _view(row: dict[str, Any]) -> Dialogue:
 
 
 def _labels(text: str | None) -> Labels:
-    return orjson.loads(text) if text else {}
+    return orjson.loads(text) if text else NO_LABELS
 
 
 def _column_hash(column: pa.ChunkedArray) -> bytes:
@@ -184,7 +186,7 @@ def _column_hash(column: pa.ChunkedArray) -> bytes:
     text, lengths = hashlib.sha256(), hashlib.sha256()
     for chunk in column.chunks:
         sizes = pc.fill_null(pc.binary_length(chunk), -1)
-        lengths.update(np.ascontiguousarray(sizes.to_numpy(zero_copy_only=False), dtype=np.int32))
+        lengths.update(sizes.to_numpy(zero_copy_only=False).astype(np.int32).tobytes())
         # Nulls own no bytes in a filled array, so the data buffer between the first and last offset is the text.
         filled = pc.fill_null(chunk, "")
         offsets = np.frombuffer(filled.buffers()[1], dtype=np.int32)[filled.offset : filled.offset + len(filled) + 1]

@@ -1,0 +1,45 @@
+# Two commands: `make demo` makes the report, `make test` runs what CI runs. Both build .venv first.
+PYTHON ?= python3
+BIN := .venv/bin
+EXTRAS := metrics,models,hub,demo,dev
+READY := .venv/.ready
+
+.PHONY: demo test setup system-packages lint benchmarks clean
+
+demo: setup
+	$(BIN)/turnwise demo --out demo
+
+test: lint
+	$(BIN)/python -m pytest -n 2
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+setup: $(READY)
+
+# Built again only when what it is built from changes.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Turnwise needs Python 3.11 or newer: make PYTHON=python3.11 …")'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
+	@touch $(READY)
+
+# A browser and a Java runtime for the tests that need them; without them those tests skip and say so.
+system-packages:
+	@missing=""; \
+	command -v chromium >/dev/null || missing="$$missing chromium"; \
+	command -v java >/dev/null || missing="$$missing default-jre-headless"; \
+	if [ -z "$$missing" ]; then echo "system packages: all there"; \
+	elif ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ]; then echo "system packages: missing$$missing (not installed: needs root and apt-get)"; \
+	else apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null \
+	|| echo "system packages: could not install$$missing"; fi
+
+benchmarks: setup
+	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+clean:
+	rm -rf .venv demo build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,72 @@
+"""The command line: every command is parse, one library call, print."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn
+
+import typer
+
+from turnwise.cli import corpus, demo, metrics
+from turnwise.cli.console import complain
+from turnwise.errors import TurnwiseError
+
+app = typer.Typer(
+    name="turnwise",
+    help="Does the model read its context, and is the benchmark honest?",
+    epilog="Try: turnwise demo  ·  turnwise corpus show concierge",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,  # bugs keep their plain traceback
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(corpus.app, name="corpus")
+app.command(name="metrics", epilog=metrics.EPILOG)(metrics.metrics)
+app.command(name="demo", epilog=demo.EPILOG)(demo.demo)
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    show_version: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True),
+) -> None:
+    if show_version:
+        from turnwise.record import version
+
+        typer.echo(version())
+        raise typer.Exit
+
+
+def main() -> NoReturn:
+    """Run a command. Whatever a user can mend is one line on standard error and exit code 2; bugs keep their trace."""
+    try:
+        code = app(standalone_mode=False)
+    except TurnwiseError as error:
+        complain(str(error))
+        code = 2
+    except KeyboardInterrupt:
+        complain("stopped")
+        code = 130
+    except BrokenPipeError:  # the reader of our output went away, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except Exception as error:
+        code = _usage_problem(error)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _usage_problem(error: Exception) -> int:
+    """Typer's own complaints about arguments, recognised by their shape, for it has moved them between packages."""
+    if isinstance(error, typer.Abort):
+        complain("stopped")
+        return 130
+    if not hasattr(error, "format_message"):
+        raise error
+    message = error.format_message()
+    if type(error).__name__ == "NoArgsIsHelpError":
+        typer.echo(message)
+        return 2
+    context = getattr(error, "ctx", None)
+    hint = f" See: {context.command_path} --help" if context is not None else ""
+    complain(" ".join(message.split()) + hint)
+    return 2

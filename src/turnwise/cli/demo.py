@@ -1,0 +1,33 @@
+"""`turnwise demo`: every instrument on the built-in corpus, one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from turnwise.cli.console import Json, Quiet, print_json, progress_bar
+from turnwise.study import run_study
+
+EPILOG = "Try: turnwise demo  ·  turnwise demo --out /tmp/demo --json"
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="Folder for the report and the runs behind it.")] = Path("demo"),
+    dialogues: Annotated[int, typer.Option("--dialogues", min=10, help="Size of the built-in corpus.")] = 5000,
+    seed: Annotated[int, typer.Option("--seed", help="Same seed, same report.")] = 7,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run every instrument on the built-in corpus and write one report."""
+    from turnwise.corpus import generate
+
+    with progress_bar("demo", quiet=quiet or json) as progress:
+        study = run_study(generate(dialogues=dialogues, seed=seed), out, progress=progress)
+    if json:
+        print_json(study.to_dict())
+        return
+    for name, verdict in study.verdicts.items():
+        typer.echo(f"{name}: {verdict}")
+    typer.echo(f"The report is at {study.report}")

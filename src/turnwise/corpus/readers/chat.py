@@ -1,0 +1,222 @@
+"""Today's chat formats: `messages`, ShareGPT, OpenAssistant trees, instruction triples, and the chitchat data set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from turnwise.corpus.columns import batch_of
+from turnwise.corpus.dialogue import Dialogue, Turn
+from turnwise.corpus.readers import Item, parsed
+from turnwise.corpus.streams import (
+    BadRecord,
+    Record,
+    Source,
+    describe,
+    is_json_lines,
+    json_line,
+    json_records,
+    line_blocks,
+    map_ahead,
+    member,
+    need,
+    without,
+)
+
+# --- messages --------------------------------------------------------------------------------------------------------
+
+
+def parse_messages(record: Record) -> list[Dialogue]:
+    """`{"messages": [{"role": …, "content": …}, …]}`; every other key is kept as a label."""
+    messages = member(record.value, "messages", list)
+    labels = without(record.value, "messages", "id", "split")
+    turns = tuple(map(_message, messages))
+    split = record.value.get("split")
+    if split is not None and not isinstance(split, str):
+        labels["split"] = split
+    return [
+        Dialogue(
+            turns,
+            _id(record.value.get("id"), record.key),
+            split if isinstance(split, str) else "",
+            _lifted(labels),
+        )
+    ]
+
+
+def _message(message: Any) -> Turn:
+    if type(message) is dict and len(message) == 2:  # by far the most common shape, so it goes first
+        role, content = message.get("role"), message.get("content")
+        if type(role) is str and type(content) is str:
+            return Turn(role, content)
+    role = member(message, "role", str)
+    text, parts = _content(message.get("content", "" if "tool_calls" in message else None))
+    labels = without(message, "role", "content")
+    return Turn(role, text, _lifted({**labels, "parts": parts} if parts else labels))
+
+
+def _content(content: Any) -> tuple[str, list[Any]]:
+    """Text of a message, and the parts of it that are no text (images, say)."""
+    if isinstance(content, str):
+        return content, []
+    if content is None:
+        raise BadRecord("'content' to be a string or a list of parts", "none")
+    texts, others = [], []
+    for part in need(content, list, "'content'"):
+        text = part if isinstance(part, str) else _part_text(part)
+        texts.append(text) if text is not None else others.append(part)
+    return "\n".join(texts), others
+
+
+def _part_text(part: Any) -> str | None:
+    part = need(part, dict, "a content part")
+    if part.get("type", "text") != "text":
+        return None
+    text = part.get("text", part.get("value"))
+    return need(text, str, "the text of a content part")
+
+
+def _lifted(labels: dict[str, Any]) -> dict[str, Any]:
+    """Labels we wrote ourselves stand under `labels`; on reading they move up beside foreign keys."""
+    own = labels.get("labels")
+    return {**without(labels, "labels"), **own} if isinstance(own, dict) else labels
+
+
+def _id(value: Any, key: str) -> str:
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else key
+
+
+def read_messages(source: Source) -> Iterator[Item]:
+    """Read `messages` JSONL by columns where every record is plain, and record by record where not.
+
+    A block of plain records (`role` and `content` strings, perhaps an `id` and a `split`) goes through Arrow's
+    own parallel JSON parser. Anything else in a block, be it a label, a content part or a mistake, sends that
+    block through the careful path, which keeps labels and knows line numbers.
+    """
+    if not is_json_lines(source.head()):
+        yield from parsed(json_records(source), parse_messages)
+        return
+    for (first, block), batches in map_ahead(lambda item: _plain_batches(item[1]), line_blocks(source)):
+        if batches is not None:
+            yield from batches
+        else:
+            numbered = enumerate(block.splitlines(), first)
+            yield from parsed((json_line(line, n) for n, line in numbered if line.strip()), parse_messages)
+
+
+_PLAIN = pa.schema(
+    [
+        ("id", pa.string()),
+        ("split", pa.string()),
+        ("messages", pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))),
+    ]
+)
+
+
+def _plain_batches(block: bytes) -> list[pa.RecordBatch] | None:
+    """The block as columns, or None if any record in it is not entirely plain."""
+    if b"\0" in block or b"\\u0000" in block:
+        return None  # a NUL is refused on the careful path, with its line
+    options = pj.ParseOptions(explicit_schema=_PLAIN, unexpected_field_behavior="error")
+    # One thread a block, for blocks run side by side already; a record must fit into Arrow's own block.
+    reading = pj.ReadOptions(use_threads=False, block_size=len(block))
+    try:
+        table = pj.read_json(pa.BufferReader(block), read_options=reading, parse_options=options)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    if not block.isascii() and not _is_utf8(table):
+        return None  # Arrow takes bytes on trust
+    batches = [_plain_turns(batch) for batch in table.to_batches()]
+    return None if None in batches else batches
+
+
+def _plain_turns(batch: pa.RecordBatch) -> pa.RecordBatch | None:
+    messages = batch["messages"]
+    turns = messages.flatten()
+    role, content = turns.field("role"), turns.field("content")
+    has_gaps = messages.null_count or turns.null_count or role.null_count or content.null_count
+    if has_gaps or not pc.all(pc.greater(pc.list_value_length(messages), 0)).as_py():
+        return None
+    return batch_of(batch["id"], batch["split"], messages.offsets, role, content)
+
+
+def _is_utf8(table: pa.Table) -> bool:
+    try:
+        table.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+# --- ShareGPT, instruction triples -----------------------------------------------------------------------------------
+
+
+def parse_sharegpt(record: Record) -> list[Dialogue]:
+    """`{"conversations": [{"from": …, "value": …}, …]}`, with an optional `system` prompt."""
+    turns = [
+        Turn(member(turn, "from", str), member(turn, "value", str), without(turn, "from", "value"))
+        for turn in member(record.value, "conversations", list)
+    ]
+    labels = without(record.value, "conversations", "id", "system")
+    return [Dialogue((*_system(record.value), *turns), _id(record.value.get("id"), record.key), labels=labels)]
+
+
+def parse_instruction(record: Record) -> list[Dialogue]:
+    """`{"instruction": …, "input": …, "output": …}`, with an optional `history` of earlier pairs."""
+    value = record.value
+    question = member(value, "instruction", str)
+    if value.get("input"):
+        question += "\n" + member(value, "input", str)
+    turns = [*_history(value), Turn("user", question), Turn("assistant", member(value, "output", str))]
+    labels = without(value, "instruction", "input", "output", "history", "system", "id")
+    return [Dialogue((*_system(value), *turns), _id(value.get("id"), record.key), labels=labels)]
+
+
+def _history(value: dict[str, Any]) -> Iterator[Turn]:
+    for pair in need(value.get("history") or [], list, "'history'"):
+        if len(need(pair, list, "an entry of 'history'")) != 2:
+            raise BadRecord("pairs in 'history'", describe(pair))
+        yield Turn("user", need(pair[0], str, "a question in 'history'"))
+        yield Turn("assistant", need(pair[1], str, "an answer in 'history'"))
+
+
+def _system(value: dict[str, Any]) -> list[Turn]:
+    return [Turn("system", member(value, "system", str))] if value.get("system") else []
+
+
+# --- OpenAssistant ---------------------------------------------------------------------------------------------------
+
+
+def parse_openassistant(record: Record) -> list[Dialogue]:
+    """A message tree: every path from the prompt to a leaf is a dialogue, so early turns recur among them."""
+    tree = member(record.value, "message_tree_id", str)
+    labels = without(record.value, "prompt")
+    paths: list[tuple[Turn, ...]] = []
+    waiting: list[tuple[tuple[Turn, ...], Any]] = [((), member(record.value, "prompt", dict))]
+    while waiting:
+        before, message = waiting.pop()
+        extra = without(need(message, dict, "a reply"), "text", "role", "replies")
+        path = (*before, Turn(member(message, "role", str), member(message, "text", str), extra))
+        replies = need(message.get("replies") or [], list, "'replies'")
+        waiting.extend((path, reply) for reply in reversed(replies))
+        if not replies:
+            paths.append(path)
+    return [Dialogue(path, f"{tree}-{number}", labels=labels) for number, path in enumerate(paths, 1)]
+
+
+# --- chitchat --------------------------------------------------------------------------------------------------------
+
+
+def parse_chitchat(record: Record) -> list[Dialogue]:
+    """`{id: {"messages": [[{"text", "sender", "timestamp"}, …], …], …}}`: bursts of one sender are nested lists."""
+    bursts = member(record.value, "messages", list)
+    turns = tuple(
+        Turn(member(message, "sender", str), member(message, "text", str), without(message, "sender", "text"))
+        for burst in bursts
+        for message in need(burst, list, "a burst of messages")
+    )
+    return [Dialogue(turns, record.key, labels=without(record.value, "messages"))]
