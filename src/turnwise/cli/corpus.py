@@ -70,7 +70,7 @@ def _by_reason(ignored: Mapping[str, str], most: int = 8) -> list[list[str]]:
 
 @app.command(epilog="Try: turnwise corpus validate chats.jsonl  ·  turnwise corpus validate data/ --json")
 def validate(paths: Paths, format: Format = None, json: Json = False, quiet: Quiet = False) -> None:
-    """Read everything, list every bad record with its file and line, and look for oddities. Exit code 2 if any is bad."""
+    """List every bad record with its file and line, and count oddities. Exit code 2 if any record is bad."""
     from turnwise.corpus.validate import check
 
     corpus = load_corpus(paths, format=format, on_error="skip", quiet=quiet or json)

@@ -96,8 +96,10 @@ def encode_labels(labels: Labels) -> str | None:
         return orjson.dumps(labels).decode()
     except TypeError:  # integers beyond 64 bits, which Python's own writer can
         try:
-            return json.dumps(labels, ensure_ascii=False)
-        except (TypeError, ValueError) as error:
+            text = json.dumps(labels, ensure_ascii=False)
+            text.encode()
+            return text
+        except (TypeError, ValueError, RecursionError) as error:
             raise CorpusError(f"expected labels that JSON can hold, found {_shown(labels)}: {error}") from error
 
 

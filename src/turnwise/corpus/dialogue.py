@@ -22,7 +22,6 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,7 +45,14 @@ SCHEMA = pa.schema(
 SPLIT_ORDER = ("train", "validation", "test")  # corpus order; other splits follow as they come
 
 
-NO_LABELS: Labels = MappingProxyType({})
+class _NoLabels(dict[str, Any]):
+    """An empty dict that stays empty: every turn without labels shares it."""
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        raise TypeError("labels are frozen; make a new turn with turn._replace(labels=…)")
+
+
+NO_LABELS: Labels = _NoLabels()
 
 
 class Turn(NamedTuple):

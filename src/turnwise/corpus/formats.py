@@ -11,13 +11,15 @@ import csv
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from turnwise.corpus.readers import Item, Parser, Reader, chat, human, open_domain, parsed, tables, task, text, ubuntu
-from turnwise.corpus.streams import BadRecord, Record, Source, is_json_lines, json_records
-from turnwise.errors import CorpusError, unknown_name
+from turnwise.corpus.streams import BadRecord, Record, Source, json_records, shown
+from turnwise.errors import unknown_name
 
+ZIP_MARK = b"PK\x03\x04"
 SetAside = Callable[[Sequence[Path]], dict[Path, str]]
 
 
@@ -244,10 +246,12 @@ def format_named(name: str) -> Format:
 
 
 def detect(source: Source) -> str:
-    """The name of the format a file is in, or an error that says how to name it by hand."""
+    """The name of the format a file is in; a file of none is a `BadRecord` that says how to name it by hand."""
     head = source.head()
     if not head.strip():
-        raise CorpusError(f"{source.path}: expected dialogues, found an empty file")
+        raise BadRecord("dialogues", "an empty file")
+    if head.startswith(ZIP_MARK):
+        raise BadRecord("dialogues", "a zip archive (unpack it first)")
     opening = head[:65536].decode("utf-8", "replace")
     is_json = source.name.endswith((".json", ".jsonl", ".ndjson")) or opening.lstrip().startswith("{")
     record = _first_record(source) if is_json else None
@@ -255,11 +259,7 @@ def detect(source: Source) -> str:
     for name, form in FORMATS.items():
         if _fits(form, source.name, opening, record, columns, is_json=is_json):
             return name
-    if is_json and record is None and is_json_lines(head):
-        return "messages"  # a first line that is not JSON at all: let the most common reader say what is wrong
-    raise CorpusError(
-        f"{source.path}: the format is not recognised. Name it with --format (see: turnwise corpus formats)."
-    )
+    raise BadRecord("a known format (name it with --format; see: turnwise corpus formats)", _glimpse(opening))
 
 
 def _fits(form: Format, name: str, opening: str, record: Any, columns: Sequence[str], *, is_json: bool) -> bool:
@@ -275,10 +275,19 @@ def _fits(form: Format, name: str, opening: str, record: Any, columns: Sequence[
 
 
 def _first_record(source: Source) -> Any:
-    for record in json_records(source):
+    """The first sound record among the first few; if none is, what is wrong with the first."""
+    first = list(islice(json_records(source), 100))
+    for record in first:
         if isinstance(record, Record) and isinstance(record.value, dict):
             return record.value
-    return None
+    raise next(
+        (bad for bad in first if isinstance(bad, BadRecord)), BadRecord("records that are JSON objects", "none", 1)
+    )
+
+
+def _glimpse(opening: str) -> str:
+    line = next((line for line in opening.splitlines() if line.strip()), "")
+    return f"a file that starts with {shown(line)}"
 
 
 def _columns(opening: str) -> tuple[str, ...]:

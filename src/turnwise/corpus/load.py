@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -19,10 +21,10 @@ from turnwise.corpus.columns import Columns
 from turnwise.corpus.dialogue import Corpus, Dialogue, in_corpus_order
 from turnwise.corpus.formats import FORMATS, detect, format_named
 from turnwise.corpus.hub import hub_parts, is_saved
-from turnwise.corpus.readers import Part
+from turnwise.corpus.readers import Item, Part
 from turnwise.corpus.split import split_of
 from turnwise.corpus.streams import BadRecord, LeftOut, Source, plain_name, why_not_text
-from turnwise.errors import CorpusError, UsageError, unknown_name
+from turnwise.errors import CorpusError, MissingExtraError, UsageError, unknown_name
 
 OnError = Literal["fail", "skip"]
 Progress = Callable[[int, int], None]  # bytes read so far, bytes in all
@@ -75,10 +77,8 @@ def load(
         raise UsageError("Give at least one path or corpus name.")
     if on_error not in ("fail", "skip"):
         raise unknown_name("value for on_error", str(on_error), ["fail", "skip"])
-    if len(paths) == 1 and str(paths[0]) == "concierge":
-        return _built_in(limit)
-    parts, ignored = _find(paths, format)
     account = Account(on_error)
+    parts, ignored = _find(paths, format, account)
     table = _read(parts, account, limit, progress)
     if not table.num_rows:
         raise CorpusError(f"{_joined(paths)}: expected dialogues, found none{_reasons(account)}")
@@ -92,98 +92,87 @@ def load(
     )
 
 
-def _built_in(limit: int | None) -> Corpus:
-    from turnwise.corpus.generate import generate
-
-    corpus = generate()
-    return corpus if limit is None else first_of_each_split(corpus, limit)
-
-
-def first_of_each_split(corpus: Corpus, limit: int) -> Corpus:
-    """At most `limit` dialogues of each split, the first ones."""
-    splits = np.asarray(corpus.table["split"].to_pylist())
-    kept = [np.flatnonzero(splits == name)[:limit] for name in corpus.splits]
-    return corpus.select(np.sort(np.concatenate(kept)))
-
-
 # --- Finding ----------------------------------------------------------------------------------------------------------
 
 
-def _find(paths: Sequence[str | Path], format: str | None) -> tuple[list[Part], dict[str, str]]:
+def _find(paths: Sequence[str | Path], format: str | None, account: Account) -> tuple[list[Part], dict[str, str]]:
+    if format is not None and format != "hf":
+        format_named(format)
     parts: list[Part] = []
     ignored: dict[str, str] = {}
     for given in paths:
-        found, aside = _find_one(given, format)
+        found, aside = _find_one(given, format, account)
         parts += found
         ignored |= aside
     return parts, ignored
 
 
-def _find_one(given: str | Path, format: str | None) -> tuple[list[Part], dict[str, str]]:
-    if format is not None and format != "hf":
-        format_named(format)
-    path = _named(given)
+def _find_one(given: str | Path, format: str | None, account: Account) -> tuple[list[Part], dict[str, str]]:
+    path = Path(given).expanduser()
+    if str(given) in NAMED and not path.exists():
+        return [NAMED[str(given)]()], {}
     if format == "hf" or str(given).startswith("hf:") or is_saved(path):
         return hub_parts(str(given).removeprefix("hf:")), {}
     if path.is_dir():
-        return _find_in_folder(path, format)
+        return _find_in_folder(path, format, account)
     if not path.exists():
-        known = [*NAMED, *(str(other) for other in _neighbours(path))]
-        raise _no_such(given, known)
-    return [_part(path, path.parent, format)], {}
+        raise _no_such(given, [*NAMED, *map(str, _neighbours(path))])
+    return [part for part in [_part(path, path.parent, format, account)] if part], {}
 
 
-def _no_such(given: str | Path, known: Iterable[str]) -> CorpusError:
-    hint = str(unknown_name("", str(given), known)).partition(". ")[2]
-    hint = hint if hint.startswith("Did you mean") else f"Built-in corpora: {', '.join(NAMED)}; 'hf:NAME' for a hub."
+def _no_such(given: str | Path, known: Sequence[str]) -> CorpusError:
+    close = difflib.get_close_matches(str(given), known, n=1)
+    hint = f"Did you mean '{close[0]}'?" if close else f"Built in: {', '.join(NAMED)}; 'hf:NAME' for a hub."
     return CorpusError(f"No corpus, file or folder '{given}'. {hint}")
 
 
 def _neighbours(path: Path) -> list[Path]:
-    return list(path.parent.iterdir())[:1000] if path.parent.is_dir() else []
+    return list(islice(path.parent.iterdir(), 1000)) if path.parent.is_dir() else []
 
 
-def _chitchat() -> Path:
+def _concierge() -> Part:
+    from turnwise.corpus.generate import generate
+
+    return Part("concierge", "", "concierge", 0, lambda moved: iter(generate().table.to_batches()))
+
+
+def _chitchat() -> Part:
     """The data set that the package `chitchat-dataset` carries (extra: demo)."""
     spec = find_spec("chitchat_dataset")
     if spec is None or spec.origin is None:
-        raise UsageError("The corpus 'chitchat' comes with a package: pip install 'turnwise[demo]'")
-    return Path(spec.origin).with_name("dataset.json")
+        raise MissingExtraError("The corpus 'chitchat'", "demo")
+    return _file_part(Path(spec.origin).with_name("dataset.json"), "all", "chitchat")
 
 
-NAMED: dict[str, Callable[[], Path]] = {"concierge": lambda: Path("concierge"), "chitchat": _chitchat}
+NAMED: dict[str, Callable[[], Part]] = {"concierge": _concierge, "chitchat": _chitchat}
 
 
-def _named(given: str | Path) -> Path:
-    path = Path(given).expanduser()
-    return NAMED[str(given)]() if str(given) in NAMED and not path.exists() else path
-
-
-def _find_in_folder(root: Path, format: str | None) -> tuple[list[Part], dict[str, str]]:
+def _find_in_folder(root: Path, format: str | None, account: Account) -> tuple[list[Part], dict[str, str]]:
     files = sorted((path for path in root.rglob("*") if path.is_file()), key=_natural)
     ignored = {path: "not a data file" for path in files if NO_DATA.fullmatch(path.name)}
     for form in FORMATS.values():
         if form.set_aside is not None:
             ignored |= form.set_aside([path for path in files if path not in ignored])
-    parts = [_part(path, root, format) for path in files if path not in ignored]
-    if not parts:
+    found = [_part(path, root, format, account) for path in files if path not in ignored]
+    if not found:
         raise CorpusError(f"{root}: expected dialogue files in this folder, found none")
-    return parts, {str(path): reason for path, reason in ignored.items()}
+    return [part for part in found if part], {str(path): reason for path, reason in ignored.items()}
 
 
-def _part(path: Path, root: Path, format: str | None) -> Part:
-    name = format
-    if name is None:
-        try:
-            name = detect(Source(path))
-        except BadRecord as bad:
-            raise CorpusError(f"{path}{f':{bad.line}' if bad.line else ''}: {bad}") from bad
-        except OSError as error:
-            raise CorpusError(f"{path}: cannot be read: {error.strerror or error}") from error
-    form = FORMATS[name]
-    return Part(
-        str(path), split_of(path, root), name, path.stat().st_size, lambda moved: form.items(Source(path, moved))
-    )
+def _part(path: Path, root: Path, format: str | None, account: Account) -> Part | None:
+    """A file ready to be read, or None where it is not recognised and bad records are skipped."""
+    try:
+        return _file_part(path, split_of(path, root), format or detect(Source(path)))
+    except BadRecord as bad:
+        account.bad(str(path), bad)
+        return None
+    except OSError as error:
+        raise CorpusError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def _file_part(path: Path, split: str, format: str) -> Part:
+    form = FORMATS[format]
+    return Part(str(path), split, format, path.stat().st_size, lambda moved: form.items(Source(path, moved)))
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:
@@ -194,82 +183,88 @@ def _natural(path: Path) -> list[tuple[int, str]]:
 # --- Reading ----------------------------------------------------------------------------------------------------------
 
 
+class _Reading:
+    """Items of all parts into columns, with an account of what was left out."""
+
+    def __init__(self, account: Account, limit: int | None) -> None:
+        self.account, self.limit = account, limit
+        self.columns = Columns()
+        self.taken: Counter[str] = Counter()  # dialogues by split
+
+    def read(self, part: Part, prefix: str, moved: Callable[[int], None]) -> None:
+        """Take every item of one part."""
+        number = items = 0
+        try:
+            for item in part.read(moved):
+                items += 1
+                number += self._take(item, part, prefix, number)
+                if self.limit is not None and part.split and self.taken[part.split] >= self.limit:
+                    return
+            if not items:
+                self.account.bad(part.label, BadRecord("dialogues", "none"))
+        except BadRecord as bad:
+            self.account.bad(part.label, bad)
+        except OSError as error:
+            raise CorpusError(f"{part.label}: cannot be read: {error.strerror or error}") from error
+
+    def _take(self, item: Item, part: Part, prefix: str, number: int) -> int:
+        """Take one item; how many dialogues it held."""
+        if isinstance(item, pa.RecordBatch):
+            self.columns.add_batch(self._limited(_filled(item, prefix, number, part.split)))
+            return int(item.num_rows)
+        if isinstance(item, BadRecord):
+            self.account.bad(part.label, item)
+            return 0
+        if isinstance(item, LeftOut):
+            self.account.left_out(item)
+            return 0
+        line, dialogue = item
+        self._add(line, dialogue, part, f"{prefix}-{number + 1}")
+        return 1
+
+    def _add(self, line: int, dialogue: Dialogue, part: Part, default_id: str) -> None:
+        problem = why_not_dialogue(dialogue)
+        if problem is not None:
+            self.account.bad(part.label, problem.at(line))
+            return
+        split = dialogue.split or part.split
+        if self.limit is None or self.taken[split] < self.limit:
+            self.taken[split] += 1
+            try:
+                self.columns.add(dialogue, default_id=default_id, default_split=part.split)
+            except CorpusError as error:
+                self.account.bad(part.label, BadRecord("labels that JSON can hold", str(error), line))
+
+    def _limited(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self.limit is None:
+            return batch
+        kept = []
+        for split in batch["split"].to_pylist():
+            kept.append(self.taken[split] < self.limit)
+            self.taken[split] += kept[-1]
+        return batch.filter(pa.array(kept, pa.bool_()))
+
+
 def _read(parts: Sequence[Part], account: Account, limit: int | None, progress: Progress | None) -> pa.Table:
-    columns = Columns()
+    reading = _Reading(account, limit)
     total, done = sum(part.size for part in parts), 0
-    taken: Counter[str] = Counter()
-    prefix = os.path.commonpath([str(Path(part.label).parent) for part in parts])
+    folder = os.path.commonpath([Path(part.label).absolute().parent for part in parts]) if parts else ""
     for part in parts:
-        moved = _mover(progress, done, total)
-        _read_part(part, _id_prefix(part.label, prefix), columns, account, taken, limit, moved)
+        reading.read(part, _id_prefix(part.label, folder), _mover(progress, done, total))
         done += part.size
     if progress is not None:
         progress(total, total)
-    return columns.table()
+    return reading.columns.table()
 
 
 def _mover(progress: Progress | None, done: int, total: int) -> Callable[[int], None]:
     return (lambda position: None) if progress is None else (lambda position: progress(done + position, total))
 
 
-def _id_prefix(label: str, prefix: str) -> str:
+def _id_prefix(label: str, folder: str) -> str:
     """Ids made by us say where a dialogue came from: `train/chats-17` is the 17th of that file."""
-    path = Path(os.path.relpath(label, prefix))
+    path = Path(label).absolute().relative_to(folder)
     return path.with_name(plain_name(path).partition(".")[0]).as_posix()
-
-
-def _read_part(
-    part: Part,
-    prefix: str,
-    columns: Columns,
-    account: Account,
-    taken: Counter[str],
-    limit: int | None,
-    moved: Callable[[int], None],
-) -> None:
-    number = 0
-    try:
-        for item in part.read(moved):
-            if isinstance(item, pa.RecordBatch):
-                batch = _filled(item, prefix, number, part.split)
-                number += batch.num_rows
-                columns.add_batch(_limited(batch, taken, limit))
-            elif isinstance(item, LeftOut):
-                account.left_out(item)
-            elif isinstance(item, BadRecord):
-                account.bad(part.label, item)
-            else:
-                number += 1
-                _add(item, f"{prefix}-{number}", part, columns, account, taken, limit)
-            if limit is not None and part.split and taken[part.split] >= limit:
-                return
-    except BadRecord as bad:
-        account.bad(part.label, bad)
-    except OSError as error:
-        raise CorpusError(f"{part.label}: cannot be read: {error.strerror or error}") from error
-
-
-def _add(
-    item: tuple[int, Dialogue],
-    default_id: str,
-    part: Part,
-    columns: Columns,
-    account: Account,
-    taken: Counter[str],
-    limit: int | None,
-) -> None:
-    line, dialogue = item
-    problem = why_not_dialogue(dialogue)
-    if problem is not None:
-        account.bad(part.label, problem.at(line))
-        return
-    split = dialogue.split or part.split
-    if limit is None or taken[split] < limit:
-        taken[split] += 1
-        try:
-            columns.add(dialogue, default_id=default_id, default_split=part.split)
-        except CorpusError as error:
-            account.bad(part.label, BadRecord("labels that JSON can hold", str(error), line))
 
 
 def why_not_dialogue(dialogue: Dialogue) -> BadRecord | None:
@@ -283,24 +278,15 @@ def why_not_dialogue(dialogue: Dialogue) -> BadRecord | None:
 
 def _filled(batch: pa.RecordBatch, prefix: str, before: int, split: str) -> pa.RecordBatch:
     """Give ids and a split to dialogues that have none."""
-    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    columns = {name: batch[name] for name in batch.schema.names}
+    for name in ("id", "split"):
+        columns[name] = pc.if_else(pc.equal(columns[name], ""), None, columns[name])
     if columns["id"].null_count:
         numbers = pa.array(np.arange(before + 1, before + 1 + batch.num_rows)).cast(pa.string())
         made = pc.binary_join_element_wise(pa.scalar(prefix), numbers, "-")
         columns["id"] = pc.coalesce(columns["id"], made)
     columns["split"] = pc.fill_null(columns["split"], split)
     return pa.RecordBatch.from_arrays(list(columns.values()), schema=batch.schema)
-
-
-def _limited(batch: pa.RecordBatch, taken: Counter[str], limit: int | None) -> pa.RecordBatch:
-    splits = batch["split"].to_pylist() if limit is not None else []
-    if limit is None:
-        return batch
-    kept = []
-    for split in splits:
-        kept.append(taken[split] < limit)
-        taken[split] += kept[-1]
-    return batch.filter(pa.array(kept, pa.bool_()))
 
 
 def _name_of(paths: Sequence[str | Path]) -> str:

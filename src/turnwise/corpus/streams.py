@@ -210,7 +210,8 @@ def is_json_lines(head: bytes) -> bool:
     try:
         record = orjson.loads(line)
     except orjson.JSONDecodeError:
-        return bool(newline) or not re.match(rb'\{\s*"[^"]*"\s*:\s*\{', line)
+        opens_a_record = re.match(rb'\{\s*"[^"]*"\s*:\s*\{', line) is not None
+        return not opens_a_record or bool(newline and not line.rstrip().endswith((b",", b"{", b"[")))
     return not record or not all(isinstance(value, dict) for value in record.values())
 
 
@@ -392,7 +393,7 @@ def describe(value: Any) -> str:
             return f"a list of {len(value)}"
         case dict():
             return f"an object with the keys {_listed(value)}" if value else "an empty object"
-    return f"the number {shown(str(value))}" if isinstance(value, int | float) else type(value).__name__
+    return f"the number {str(value)[:20]}" if isinstance(value, int | float) else type(value).__name__
 
 
 def shown(text: str, length: int = 40) -> str:

@@ -152,6 +152,7 @@ def read_opensubtitles(source: Source) -> Iterator[Item]:
 
 
 def _sentences(parser: ElementTree.XMLPullParser[Any]) -> Iterator[str]:
+    element: Any
     for _, element in parser.read_events():
         if element.tag == "s":
             words = [word.text or "" for word in element.iter("w")]

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+DATA = Path(os.environ.get("TURNWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """The folder of real data sets; tests that need it skip where it is missing."""
+    if not DATA.is_dir():
+        pytest.skip("no real data here: set TURNWISE_DATA to the folder that holds it")
+    return DATA
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
+    """Write a file into the test's own folder and give its path."""
+
+    def write(name: str, content: str | bytes) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write

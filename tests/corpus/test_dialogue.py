@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from turnwise.corpus import Corpus, Dialogue, Turn
+from turnwise.corpus.dialogue import in_corpus_order
+from turnwise.errors import UsageError
+
+GREETING = Dialogue((Turn("A", "Hi."), Turn("B", "Hello.", {"act": "greet"})), "d1", "train", {"topic": "none"})
+QUESTION = Dialogue((Turn("A", "Why?"), Turn("B", "Because."), Turn("A", "Ah.")), "d2", "test")
+
+
+@pytest.fixture
+def corpus() -> Corpus:
+    return Corpus.of([GREETING, QUESTION], name="two")
+
+
+def test_a_dialogue_comes_back_as_it_went_in(corpus: Corpus) -> None:
+    assert list(corpus) == [GREETING, QUESTION]
+
+
+def test_a_dialogue_is_found_by_its_place(corpus: Corpus) -> None:
+    assert corpus[1] == QUESTION
+    assert corpus[-2] == GREETING
+
+
+def test_a_place_beyond_the_end_is_an_index_error(corpus: Corpus) -> None:
+    with pytest.raises(IndexError):
+        corpus[2]
+
+
+def test_splits_are_counted_in_corpus_order() -> None:
+    splits = ["test", "extra", "validation", "train", "test"]
+    corpus = Corpus.of([GREETING._replace(split=split) for split in splits])
+    assert list(corpus.splits.items()) == [("train", 1), ("validation", 1), ("test", 2), ("extra", 1)]
+
+
+def test_a_split_holds_only_its_dialogues(corpus: Corpus) -> None:
+    assert list(corpus.split("test")) == [QUESTION]
+
+
+def test_a_missing_split_is_an_error_that_names_those_present(corpus: Corpus) -> None:
+    with pytest.raises(UsageError, match="No split 'dev' in two. Splits present: train, test."):
+        corpus.split("dev")
+
+
+def test_dialogues_without_a_split_belong_to_all() -> None:
+    assert Corpus.of([Dialogue((Turn("A", "Hi."),))]).splits == {"all": 1}
+
+
+def test_selection_keeps_the_order_it_is_given(corpus: Corpus) -> None:
+    assert [dialogue.id for dialogue in corpus.select([1, 0])] == ["d2", "d1"]
+
+
+def test_turn_columns_run_through_all_dialogues(corpus: Corpus) -> None:
+    assert corpus.turn_column("text").to_pylist() == ["Hi.", "Hello.", "Why?", "Because.", "Ah."]
+
+
+def test_turn_columns_of_a_part_hold_only_that_part(corpus: Corpus) -> None:
+    assert corpus.split("test").turn_column("speaker").to_pylist() == ["A", "B", "A"]
+
+
+def test_the_fingerprint_does_not_depend_on_chunks(corpus: Corpus) -> None:
+    in_pieces = pa.concat_tables([corpus.table.slice(0, 1), corpus.table.slice(1)])
+    assert Corpus(in_pieces).fingerprint == corpus.fingerprint
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        GREETING._replace(id="other"),
+        GREETING._replace(split="test"),
+        GREETING._replace(labels={}),
+        GREETING._replace(turns=(Turn("A", "Hi"), GREETING.turns[1])),
+        GREETING._replace(turns=(Turn("C", "Hi."), GREETING.turns[1])),
+        GREETING._replace(turns=(GREETING.turns[0], Turn("B", "Hello."))),
+        GREETING._replace(turns=(Turn("A", "Hi.H"), Turn("B", "ello.", {"act": "greet"}))),
+    ],
+)
+def test_the_fingerprint_sees_every_change(corpus: Corpus, changed: Dialogue) -> None:
+    assert Corpus.of([changed, QUESTION]).fingerprint != corpus.fingerprint
+
+
+def test_the_fingerprint_sees_where_one_dialogue_ends_and_the_next_begins() -> None:
+    a, b, c = Turn("A", "1"), Turn("A", "2"), Turn("A", "3")
+    one = Corpus.of([Dialogue((a, b), "x", "all"), Dialogue((c,), "y", "all")])
+    other = Corpus.of([Dialogue((a,), "x", "all"), Dialogue((b, c), "y", "all")])
+    assert one.fingerprint != other.fingerprint
+
+
+def test_corpus_order_groups_splits_and_keeps_the_order_within() -> None:
+    names = [("a", "test"), ("b", "train"), ("c", "other"), ("d", "train"), ("e", "validation")]
+    corpus = Corpus.of([GREETING._replace(id=name, split=split) for name, split in names])
+    assert in_corpus_order(corpus.table)["id"].to_pylist() == ["b", "d", "e", "a", "c"]
