@@ -65,8 +65,8 @@ class Score:
 
     def to_dict(self) -> dict[str, Any]:
         """The score as JSON has it; the reason appears only where there is one."""
-        shown = {"value": self.value, "n": self.n, "interval": list(self.interval) if self.interval else None}
-        shown["signature"] = self.signature
+        interval = list(self.interval) if self.interval else None
+        shown: dict[str, Any] = {"value": self.value, "n": self.n, "interval": interval, "signature": self.signature}
         return shown if self.reason is None else {**shown, "reason": self.reason}
 
     def __str__(self) -> str:

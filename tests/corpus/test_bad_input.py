@@ -131,12 +131,11 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )
-KNOWN_KEYS = st.sampled_from(
-    "messages role content conversations from value message_tree_id prompt text replies instruction input output history "
-    "system goal log metadata dialog_act dialogue_id services turns frames state service slot_values actions speaker "
-    "utterance turn_id chosen_topic dialog persona personas meta dialogue dialogId thread userId evaluation context "
-    "response annotations id split labels sender".split()
-)
+KEYS = """messages role content conversations from value message_tree_id prompt text replies instruction input output
+history system goal log metadata dialog_act dialogue_id services turns frames state service slot_values actions speaker
+utterance turn_id chosen_topic dialog persona personas meta dialogue dialogId thread userId evaluation context response
+annotations id split labels sender"""
+KNOWN_KEYS = st.sampled_from(KEYS.split())
 SHAPED = st.recursive(
     JSON, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KNOWN_KEYS, inner, max_size=5), max_leaves=15
 )

@@ -41,7 +41,7 @@ def test_a_split_holds_only_its_dialogues(corpus: Corpus) -> None:
 
 
 def test_a_missing_split_is_an_error_that_names_those_present(corpus: Corpus) -> None:
-    with pytest.raises(UsageError, match="No split 'dev' in two. Splits present: train, test."):
+    with pytest.raises(UsageError, match=r"No split 'dev' in two\. Splits present: train, test."):
         corpus.split("dev")
 
 

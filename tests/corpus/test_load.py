@@ -99,7 +99,7 @@ def test_a_misspelt_path_gets_its_neighbour_as_a_suggestion(file: File) -> None:
 
 
 def test_an_unknown_format_gets_a_suggestion(file: File) -> None:
-    with pytest.raises(UsageError, match="Unknown format 'mesages'. Did you mean 'messages'?"):
+    with pytest.raises(UsageError, match=r"Unknown format 'mesages'\. Did you mean 'messages'\?"):
         load(file("a.jsonl", HI), format="mesages")
 
 

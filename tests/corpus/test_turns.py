@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,7 +40,7 @@ def test_after_merging_no_two_neighbours_share_a_speaker_and_no_text_is_lost(tur
     corpus = Corpus.of([Dialogue(tuple(Turn(*turn) for turn in turns))])
     (merged,) = merge_turns(corpus, separator="|")
     speakers = [turn.speaker for turn in merged.turns]
-    assert all(one != other for one, other in zip(speakers, speakers[1:], strict=False))
+    assert all(one != other for one, other in pairwise(speakers))
     assert "|".join(merged.texts) == "|".join(text for _, text in turns)
 
 

@@ -66,7 +66,7 @@ def test_messages_are_what_chat_tools_expect(tmp_path: Path) -> None:
 
 def test_what_is_there_is_not_replaced_unasked(tmp_path: Path) -> None:
     write(SMALL, tmp_path / "out")
-    with pytest.raises(OutputError, match="exists. Give a new name, or --overwrite"):
+    with pytest.raises(OutputError, match=r"exists\. Give a new name, or --overwrite"):
         write(SMALL, tmp_path / "out")
 
 
@@ -78,5 +78,5 @@ def test_a_companion_that_does_not_fit_its_text_is_reported(tmp_path: Path) -> N
 
 
 def test_an_unknown_target_format_gets_a_suggestion(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="Unknown target format 'parket'. Did you mean 'parquet'"):
+    with pytest.raises(UsageError, match=r"Unknown target format 'parket'\. Did you mean 'parquet'"):
         write(SMALL, tmp_path / "out", to="parket")

@@ -82,6 +82,17 @@ def progress_bar(label: str, *, quiet: bool) -> Iterator[OnProgress | None]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
+@contextmanager
+def working(label: str, *, quiet: bool) -> Iterator[None]:
+    """A sign of life on standard error while one long call runs that cannot say how far it is."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield
+        return
+    with console.status(label):
+        yield
+
+
 def load_corpus(
     paths: Sequence[str],
     *,

@@ -23,7 +23,11 @@ from turnwise.cli.console import (
 )
 from turnwise.corpus import Corpus, CorpusSummary, generate, merge_turns, summarise, write
 
-app = typer.Typer(help="Look at a corpus, check it, convert it, make one.", no_args_is_help=True)
+app = typer.Typer(
+    help="Look at a corpus, check it, convert it, make one.",
+    epilog="Try: turnwise corpus show concierge  ·  turnwise corpus formats",
+    no_args_is_help=True,
+)
 
 To = Annotated[str, typer.Option("--to", help="messages, parquet, text or hf.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]

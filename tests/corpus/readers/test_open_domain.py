@@ -17,10 +17,10 @@ HEADER = "conv_id,utterance_idx,context,prompt,speaker_idx,utterance,selfeval,ta
 
 
 def test_empathetic_rows_of_one_conversation_are_one_dialogue(file: File) -> None:
-    rows = 'c1,1,afraid,It was dark,6,I heard "a noise_comma_ then another,5|5,\nc1,2,afraid,It was dark,7,Scary!,5|5,<HIT>\n'
+    rows = 'c1,1,afraid,Dark,6,I heard "a noise_comma_ then another,5|5,\nc1,2,afraid,Dark,7,Scary!,5|5,<HIT>\n'
     (dialogue,) = load(file("train.csv", HEADER + rows))
     assert dialogue.turns == (Turn("6", 'I heard "a noise, then another'), Turn("7", "Scary!", {"tags": "<HIT>"}))
-    assert dialogue.labels == {"emotion": "afraid", "situation": "It was dark", "selfeval": "5|5"}
+    assert dialogue.labels == {"emotion": "afraid", "situation": "Dark", "selfeval": "5|5"}
     assert (dialogue.id, dialogue.split) == ("c1", "train")
 
 

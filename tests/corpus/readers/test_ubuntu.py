@@ -14,7 +14,7 @@ File = Callable[[str, str | bytes], Path]
 def test_ubuntu_rows_hold_messages_and_turns(file: File) -> None:
     rows = "Context,Utterance,Label\nhi __eou__ help ? __eou__ __eot__ sure __eou__ __eot__ ,thanks __eou__,1\nx,y,0\n"
     corpus = load(file("train.csv", rows))
-    assert list(corpus)[0].turns == (Turn("A", "hi"), Turn("A", "help ?"), Turn("B", "sure"), Turn("A", "thanks"))
+    assert corpus[0].turns == (Turn("A", "hi"), Turn("A", "help ?"), Turn("B", "sure"), Turn("A", "thanks"))
     assert corpus.skipped == {"negative sample (Label 0): its response belongs to another dialogue": 1}
 
 
@@ -66,12 +66,12 @@ def test_real_irc_logs_give_the_published_number_of_conversations(data: Path, tm
     with zipfile.ZipFile(data / "ubuntu_irc" / "ubuntu_irc.zip") as archive:
         archive.extractall(tmp_path)
     splits = load(tmp_path).splits
-    # The data's description says about 5,700 / 235 / 367; it counts conversations of which all but one line is a notice.
+    # The data's description says about 5,700 / 235 / 367; it counts notices among the messages.
     published = {"train": 5700, "validation": 235, "test": 367}
     assert all(abs(splits[name] - count) <= 0.01 * count for name, count in published.items())
 
 
-WORDS = '<document id="1"><s id="1"><time id="T1S"/><w id="1.1">Hello</w><w id="1.2">.</w></s><s id="2"><w id="2.1">Hi</w></s></document>'
+WORDS = '<document><s><time id="T1S"/><w id="1.1">Hello</w><w id="1.2">.</w></s><s id="2"><w>Hi</w></s></document>'
 RUNNING = '<document id="1"><s id="1">\n<time id="T1S"/>Hello there.</s><s id="2">Hi\n you.</s></document>'
 
 

@@ -152,8 +152,9 @@ def read_opensubtitles(source: Source) -> Iterator[Item]:
 
 
 def _sentences(parser: ElementTree.XMLPullParser[Any]) -> Iterator[str]:
-    element: Any
-    for _, element in parser.read_events():
+    event: Any
+    for event in parser.read_events():
+        element = event[1]
         if element.tag == "s":
             words = [word.text or "" for word in element.iter("w")]
             text = " ".join(words) if words else " ".join("".join(element.itertext()).split())

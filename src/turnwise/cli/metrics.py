@@ -1,0 +1,60 @@
+"""`turnwise metrics`: score responses against references, and against another system's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from turnwise.cli.console import Json, Quiet, print_json, print_table, working
+from turnwise.metrics import DEFAULT_METRICS, METRICS, score_files
+
+EPILOG = "Try: turnwise metrics hyp.txt ref.txt  ·  turnwise metrics a.jsonl ref.jsonl --compare b.jsonl --json"
+
+
+def metrics(
+    hypotheses: Annotated[Path, typer.Argument(help="Responses: text (one a line), JSONL or Parquet.")],
+    references: Annotated[Path, typer.Argument(help="References, in the same order.")],
+    names: Annotated[
+        str, typer.Option("--metrics", help=f"Names separated by commas, or 'all': {', '.join(METRICS)}.")
+    ] = ",".join(DEFAULT_METRICS),
+    compare: Annotated[Path | None, typer.Option("--compare", help="Another system's responses.")] = None,
+    column: Annotated[str | None, typer.Option("--column", help="Column of the responses.")] = None,
+    reference_column: Annotated[str | None, typer.Option("--reference-column", help="Of the references.")] = None,
+    dialogue_column: Annotated[
+        str | None, typer.Option("--dialogue-column", help="Whole dialogues are resampled, not single responses.")
+    ] = None,
+    tokeniser: Annotated[str, typer.Option("--tokeniser", help="sacreBLEU's 13a, or a paper's.")] = "13a",
+    lowercase: Annotated[bool, typer.Option("--lowercase", help="Compare without case.")] = False,
+    interval: Annotated[str, typer.Option("--interval", help="percentile or bca.")] = "percentile",
+    test: Annotated[str, typer.Option("--test", help="With --compare: randomisation or bootstrap.")] = "randomisation",
+    resamples: Annotated[int, typer.Option("--resamples", min=100, help="Of the bootstrap and the test.")] = 10_000,
+    seed: Annotated[int, typer.Option("--seed", help="Same seed, same intervals.")] = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Score responses against references: every number with its n, its interval and its signature."""
+    with working("scoring", quiet=quiet or json):
+        result = score_files(
+            hypotheses,
+            references,
+            metrics=list(METRICS) if names == "all" else [name.strip() for name in names.split(",")],
+            compare=compare,
+            column=column,
+            reference_column=reference_column,
+            dialogue_column=dialogue_column,
+            tokeniser=tokeniser,
+            lowercase=lowercase,
+            interval=interval,
+            test=test,
+            resamples=resamples,
+            seed=seed,
+        )
+    if json:
+        print_json(result.to_dict())
+        return
+    heading, *rows = result.table()
+    print_table(heading, rows)
+    for note in result.notes:
+        typer.echo(note)

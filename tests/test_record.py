@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from turnwise.record import Origin, Score
+
+
+def test_a_signature_names_corpus_seed_settings_and_version() -> None:
+    origin = Origin(corpus="dailydialog@3f2a", settings={"threshold": 0.75}, seed=7, version="0.1.0")
+    assert origin.signature == "corpus:dailydialog@3f2a|seed:7|threshold:0.75|v:0.1.0"
+
+
+def test_a_signature_leaves_out_what_was_not_used() -> None:
+    assert Origin(version="0.1.0").signature == "v:0.1.0"
+
+
+def test_a_setting_cannot_break_the_line() -> None:
+    assert Origin(settings={"a": "x|y z"}, version="1").signature == "a:x/y_z|v:1"
+
+
+def test_a_score_shows_its_interval_its_n_and_its_origin() -> None:
+    assert str(Score(0.4127, 1000, (0.4051, 0.4203), "v:0.1.0")) == "0.4127 [0.4051, 0.4203] n=1000 |v:0.1.0"
+
+
+def test_a_score_that_could_not_be_computed_says_why() -> None:
+    score = Score.missing("all values are equal", n=3)
+    assert str(score) == "not computed: all values are equal"
+    assert score.to_dict() == {
+        "value": None,
+        "n": 3,
+        "interval": None,
+        "signature": "",
+        "reason": "all values are equal",
+    }
+
+
+def test_json_has_a_reason_only_where_there_is_one() -> None:
+    assert Score(0.5, 2, (0.0, 1.0), "s").to_dict() == {"value": 0.5, "n": 2, "interval": [0.0, 1.0], "signature": "s"}
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_score_is_a_finite_number(value: float) -> None:
+    with pytest.raises(ValueError, match="finite"):
+        Score(value, 1)
+
+
+def test_a_score_without_a_value_needs_a_reason() -> None:
+    with pytest.raises(ValueError, match="either a value or a reason"):
+        Score(None, 1)
+
+
+def test_scores_cannot_be_added_for_their_origin_would_be_lost() -> None:
+    with pytest.raises(TypeError):
+        Score(0.5, 2) + Score(0.25, 2)  # type: ignore[operator]
