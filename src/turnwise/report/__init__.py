@@ -1,0 +1,41 @@
+"""Results for people: sections of prose, tables, charts and transcripts, on one page that works offline.
+
+An instrument makes a `Section` of its result; `write_run` stores it with the numbers; `render` joins the
+sections of any number of runs into one page.
+"""
+
+from turnwise.report.html import render
+from turnwise.report.run import Run, read_run, write_run
+from turnwise.report.section import (
+    Block,
+    Chart,
+    Column,
+    Fact,
+    Facts,
+    Mark,
+    Prose,
+    Section,
+    ShownTurn,
+    Table,
+    Transcript,
+    Verdict,
+)
+
+__all__ = [
+    "Block",
+    "Chart",
+    "Column",
+    "Fact",
+    "Facts",
+    "Mark",
+    "Prose",
+    "Run",
+    "Section",
+    "ShownTurn",
+    "Table",
+    "Transcript",
+    "Verdict",
+    "read_run",
+    "render",
+    "write_run",
+]

@@ -1,0 +1,120 @@
+"""A run on disk: its numbers for machines, its tables for papers, its section for the report.
+
+::
+
+    DIR/result.json      schema_version, instrument, origin with its signature, data
+    DIR/section.json     the section, so that runs can be joined into one page without running again
+    DIR/report.html      the section alone
+    DIR/tables/NAME.csv  and .tex and .parquet, for each table of the section
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from turnwise.atomic import whole_folder
+from turnwise.errors import OutputError, UsageError
+from turnwise.record import SCHEMA_VERSION, Origin
+from turnwise.report.anchor import free_name
+from turnwise.report.html import render
+from turnwise.report.plain import origin_from, origin_to_dict, plain, to_text
+from turnwise.report.section import Section, Table
+
+KEYS = ("schema_version", "instrument", "origin", "data")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What `write_run` kept."""
+
+    instrument: str
+    data: Mapping[str, Any]
+    section: Section
+    origin: Origin
+
+
+def write_run(
+    out: str | Path,
+    *,
+    instrument: str,
+    data: Mapping[str, Any],
+    section: Section,
+    origin: Origin,
+    overwrite: bool = True,
+) -> Path:
+    """Write a run's folder, whole or not at all; an earlier run in its place is replaced, nothing else ever is."""
+    out = Path(out)
+    _check_place(out)
+    shown = _as_kept(section, origin)
+    head = {"schema_version": SCHEMA_VERSION, "instrument": instrument, "origin": origin_to_dict(origin)}
+    with whole_folder(out, overwrite=overwrite) as folder:
+        _write_json(folder / "result.json", {**head, "data": plain(data)})
+        _write_json(folder / "section.json", {"schema_version": SCHEMA_VERSION, "section": shown.to_dict()})
+        _write_tables(folder / "tables", shown.tables)
+        page = render(shown.title, [shown], subtitle=origin.corpus)
+        (folder / "report.html").write_text(page, encoding="utf-8", newline="\n")
+    return out
+
+
+def read_run(path: str | Path) -> Run:
+    """Read a run back from its folder (or from the result.json in it)."""
+    folder = Path(path).parent if Path(path).name == "result.json" else Path(path)
+    result = _read_json(folder / "result.json")
+    kept = _read_json(folder / "section.json")
+    missing = [key for key in KEYS if key not in result]
+    if missing:
+        raise UsageError(f"{folder / 'result.json'}: expected a Turnwise result, found no {', '.join(missing)}.")
+    try:
+        section = Section.from_dict(kept["section"])
+        return Run(result["instrument"], result["data"], section, origin_from(result["origin"]))
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        found = " ".join(str(error).split())
+        raise UsageError(f"{folder}: expected a whole Turnwise run, found {type(error).__name__}: {found}.") from error
+
+
+def _check_place(out: Path) -> None:
+    """Replacing a folder deletes what is in it, so that folder must be one of ours."""
+    if out.is_dir() and any(out.iterdir()) and not (out / "result.json").is_file():
+        raise OutputError(f"{out}: expected a new folder or an earlier run, found other files. Give a new folder.")
+
+
+def _as_kept(section: Section, origin: Origin) -> Section:
+    """The section as a reader of section.json will have it, so that a joined page looks like this one."""
+    kept = section.to_dict()
+    return Section.from_dict({**kept, "origin": kept["origin"] or origin_to_dict(origin)})
+
+
+def _write_tables(folder: Path, tables: list[Table]) -> None:
+    import pyarrow.parquet as pq
+
+    names: set[str] = set()
+    for table in tables:
+        folder.mkdir(exist_ok=True)
+        name = free_name(table.name, names)
+        names.add(name)
+        (folder / f"{name}.csv").write_text(table.to_csv(), encoding="utf-8", newline="\n")
+        (folder / f"{name}.tex").write_text(table.to_latex(), encoding="utf-8", newline="\n")
+        pq.write_table(table.to_arrow(), folder / f"{name}.parquet")
+
+
+def _write_json(path: Path, value: Mapping[str, Any]) -> None:
+    path.write_text(to_text(value, indent=2) + "\n", encoding="utf-8", newline="\n")
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    """A JSON object whose schema we know."""
+    if not path.is_file():
+        raise UsageError(f"{path}: expected a file of a Turnwise run, found none. Runs are made with --out DIR.")
+    try:
+        value: Any = json.loads(path.read_bytes())
+    except ValueError as error:  # broken JSON, or bytes that are no UTF-8
+        raise UsageError(f"{path}: expected JSON, found {' '.join(str(error).split())}.") from error
+    if not isinstance(value, dict) or not isinstance(value.get("schema_version"), int):
+        raise UsageError(f"{path}: expected a Turnwise file with a schema_version, found something else.")
+    if (found := value["schema_version"]) > SCHEMA_VERSION:
+        raise UsageError(f"{path}: expected schema_version {SCHEMA_VERSION}, found {found}. Update Turnwise.")
+    return value

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from turnwise.errors import OutputError, UsageError
+from turnwise.record import Origin, Score
+from turnwise.report import Section, Table, read_run, run, write_run
+
+ORIGIN = Origin("demo@00", {"threshold": 0.75}, 7, "0.1.0")
+
+
+@pytest.fixture
+def written(tmp_path: Path, section: Section) -> Path:
+    data = {"identical": Score(0.2315, 6740, (0.22, 0.24)), "over": {0.75: 3}}
+    return write_run(tmp_path / "run", instrument="overlap", data=data, section=section, origin=ORIGIN)
+
+
+def test_a_run_has_numbers_tables_section_and_page(written: Path) -> None:
+    files = sorted(str(path.relative_to(written)) for path in written.rglob("*") if path.is_file())
+    tables = [f"tables/scores.{end}" for end in ("csv", "parquet", "tex")]
+    assert files == ["report.html", "result.json", "section.json", *tables]
+
+
+def test_result_json_has_schema_instrument_origin_and_data(written: Path) -> None:
+    assert json.loads((written / "result.json").read_bytes()) == {
+        "schema_version": 1,
+        "instrument": "overlap",
+        "origin": {
+            "corpus": "demo@00",
+            "settings": {"threshold": 0.75},
+            "seed": 7,
+            "version": "0.1.0",
+            "signature": "corpus:demo@00|seed:7|threshold:0.75|v:0.1.0",
+        },
+        "data": {
+            "identical": {"value": 0.2315, "n": 6740, "interval": [0.22, 0.24], "signature": ""},
+            "over": {"0.75": 3},
+        },
+    }
+
+
+def test_tables_are_written_in_three_forms_that_agree(written: Path, section: Section) -> None:
+    table = section.tables[0]
+    assert (written / "tables" / "scores.csv").read_text(encoding="utf-8") == table.to_csv()
+    assert (written / "tables" / "scores.tex").read_text(encoding="utf-8") == table.to_latex()
+    assert pq.read_table(written / "tables" / "scores.parquet").equals(table.to_arrow())
+
+
+def test_tables_of_one_name_get_files_of_their_own(tmp_path: Path) -> None:
+    twins = Section("T", "t", "", [Table(["a"], [[1]], "Twin"), Table(["a"], [[2]], "Twin")])
+    out = write_run(tmp_path / "run", instrument="x", data={}, section=twins, origin=ORIGIN)
+    assert [(out / "tables" / f"{name}.csv").read_text() for name in ("twin", "twin-2")] == ["a\n1\n", "a\n2\n"]
+
+
+def test_a_run_can_be_read_back(written: Path, section: Section) -> None:
+    back = read_run(written)
+    assert (back.instrument, back.origin, back.section.blocks) == ("overlap", ORIGIN, section.blocks)
+
+
+def test_a_run_can_be_read_by_the_path_of_its_result(written: Path) -> None:
+    assert read_run(written / "result.json").instrument == "overlap"
+
+
+def test_a_section_without_an_origin_gets_the_runs(tmp_path: Path) -> None:
+    out = write_run(tmp_path / "run", instrument="x", data={}, section=Section("T", "t", "", []), origin=ORIGIN)
+    assert read_run(out).section.origin == ORIGIN
+
+
+def test_a_failure_in_the_middle_leaves_nothing(
+    tmp_path: Path, section: Section, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> str:
+        raise RuntimeError("the disk is full")
+
+    monkeypatch.setattr(run, "render", fail)
+    with pytest.raises(RuntimeError, match="full"):
+        write_run(tmp_path / "run", instrument="x", data={}, section=section, origin=ORIGIN)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failure_leaves_the_earlier_run_as_it_was(written: Path, section: Section) -> None:
+    before = (written / "result.json").read_bytes()
+    with pytest.raises(ValueError, match=r"data\.f1: expected a finite number"):
+        write_run(written, instrument="x", data={"f1": float("nan")}, section=section, origin=ORIGIN)
+    assert (written / "result.json").read_bytes() == before
+
+
+def test_an_earlier_run_is_replaced(written: Path, section: Section) -> None:
+    write_run(written, instrument="probe", data={}, section=section, origin=ORIGIN)
+    assert read_run(written).instrument == "probe"
+
+
+def test_an_earlier_run_is_kept_where_that_is_asked_for(written: Path, section: Section) -> None:
+    with pytest.raises(OutputError, match="not empty"):
+        write_run(written, instrument="x", data={}, section=section, origin=ORIGIN, overwrite=False)
+
+
+def test_a_folder_with_other_files_is_never_replaced(tmp_path: Path, section: Section) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(OutputError, match="found other files"):
+        write_run(tmp_path, instrument="x", data={}, section=section, origin=ORIGIN)
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("result.json", "{not json", "expected JSON, found Expecting property name"),
+        ("result.json", "\xff", "expected JSON, found"),
+        ("result.json", "[1, 2]", "expected a Turnwise file with a schema_version, found something else"),
+        ("result.json", '{"model": "x"}', "expected a Turnwise file with a schema_version, found something else"),
+        ("result.json", '{"schema_version": 2}', "expected schema_version 1, found 2. Update Turnwise."),
+        ("result.json", '{"schema_version": 1}', "expected a Turnwise result, found no instrument, origin, data"),
+        ("section.json", '{"schema_version": 1}', "expected a whole Turnwise run, found KeyError"),
+        ("section.json", '{"schema_version": 1, "section": 3}', "expected a whole Turnwise run, found TypeError"),
+    ],
+)
+def test_a_broken_foreign_or_newer_file_is_named_in_one_line(
+    written: Path, name: str, content: str, message: str
+) -> None:
+    (written / name).write_bytes(content.encode("latin-1"))
+    with pytest.raises(UsageError) as caught:
+        read_run(written)
+    assert str(caught.value).startswith(str(written))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"result\.json: expected a file of a Turnwise run, found none"):
+        read_run(tmp_path)
+
+
+def test_runs_with_hostile_text_can_be_joined_later(tmp_path: Path, hostile_section: Section) -> None:
+    out = write_run(tmp_path / "run", instrument="x", data={}, section=hostile_section, origin=ORIGIN)
+    assert read_run(out).section.blocks == hostile_section.blocks
