@@ -45,9 +45,8 @@ def run_study(
             progress(done, len(instruments))
         findings[name] = INSTRUMENTS[name].run(corpus)
     runs = {name: _write(out / name, name, finding) for name, finding in findings.items()}
-    page = render(
-        f"Turnwise on {corpus.name}", [finding.section for finding in findings.values()], subtitle=repr(corpus)
-    )
+    splits = ", ".join(f"{count:,} {name}" for name, count in corpus.splits.items())
+    page = render(f"Turnwise on {corpus.name}", [finding.section for finding in findings.values()], subtitle=splits)
     with whole_file(out / "report.html") as unfinished:
         unfinished.write_text(page, encoding="utf-8", newline="\n")
     verdicts = {name: _verdict(finding) for name, finding in findings.items()}
@@ -60,4 +59,4 @@ def _write(folder: Path, name: str, finding: Finding) -> Path:
 
 def _verdict(finding: Finding) -> str:
     verdict = finding.section.verdict
-    return verdict.headline if verdict is not None else finding.section.lead
+    return f"{verdict.written.text} {verdict.headline}" if verdict is not None else finding.section.lead

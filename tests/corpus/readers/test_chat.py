@@ -112,7 +112,7 @@ def test_plain_records_take_the_fast_path_and_labelled_ones_do_not(file: File) -
     assert [isinstance(item, tuple) for item in read_messages(Source(labelled))] == [True]
 
 
-# --- ShareGPT, instructions, trees, chitchat ---------------------------------------------------------------------------
+# --- ShareGPT, instructions, trees, chitchat --------------------------------------------------------------------------
 
 
 def test_sharegpt_turns_have_the_speaker_they_are_from(file: File) -> None:

@@ -29,6 +29,7 @@ from turnwise.corpus.streams import (
 )
 
 Act = dict[str, Any]
+State = dict[str, dict[str, list[str]]]  # domain -> slot -> values
 NOT_GIVEN = ("", "not mentioned", "none", None)
 
 
@@ -74,9 +75,9 @@ def _multiwoz_turn(turn: Any, place: int, acts: Any) -> Turn:
     return Turn("system" if place % 2 else "user", text, {key: value for key, value in labels.items() if value != []})
 
 
-def _multiwoz_state(metadata: dict[str, Any]) -> dict[str, dict[str, list[str]]]:
+def _multiwoz_state(metadata: dict[str, Any]) -> State:
     """Slots that were given, by domain; those of a booking are written `book SLOT`, as is usual for this data."""
-    state: dict[str, dict[str, list[str]]] = {}
+    state: State = {}
     for domain, parts in metadata.items():
         parts = need(parts, dict, f"the state of '{domain}'")
         given = {**_given(parts.get("semi"), ""), **_given(parts.get("book"), "book ")}
@@ -175,44 +176,41 @@ def parse_frames(record: Record) -> list[Dialogue]:
     A frame holds the state of its own service only, and only while that service is talked about, so the state of
     the whole dialogue is carried on from turn to turn.
     """
-    state: dict[str, dict[str, list[str]]] = {}
+    state: State = {}
     turns = []
     for turn in member(record.value, "turns", list):
-        frames = (
-            [need(frame, dict, "a frame") for frame in need(turn.get("frames", []), list, "'frames'")]
-            if isinstance(turn, dict)
-            else []
-        )
-        labels = without(need(turn, dict, "a turn"), "speaker", "utterance", "frames")
+        frames = [need(frame, dict, "a frame") for frame in member(turn, "frames", list)]
         state = _updated(state, frames)
-        if any("state" in frame for frame in frames):
-            labels["state"] = state
-        acts = [
-            _frame_act(action, frame)
-            for frame in frames
-            for action in need(frame.get("actions") or [], list, "'actions'")
-        ]
-        labels |= {"acts": acts} if acts else {}
+        labels = {**without(turn, "speaker", "utterance", "frames"), **_frame_labels(frames, state)}
         turns.append(Turn(member(turn, "speaker", str).lower(), member(turn, "utterance", str), labels))
     services = need(record.value.get("services", []), list, "'services'")
-    labels = {"goal": {str(service): {} for service in services}} if services else {}
-    return [Dialogue(tuple(turns), member(record.value, "dialogue_id", str), labels=labels)]
+    goal: dict[str, Any] = {"goal": {str(service): {} for service in services}} if services else {}
+    return [Dialogue(tuple(turns), member(record.value, "dialogue_id", str), labels=goal)]
 
 
-def _updated(
-    state: dict[str, dict[str, list[str]]], frames: Sequence[dict[str, Any]]
-) -> dict[str, dict[str, list[str]]]:
+def _frame_labels(frames: Sequence[dict[str, Any]], state: State) -> dict[str, Any]:
+    """The state where a frame has one, and the acts of all frames."""
+    acts = [_frame_act(act, frame) for frame in frames for act in need(frame.get("actions") or [], list, "'actions'")]
+    has_state = any("state" in frame for frame in frames)
+    return {**({"state": state} if has_state else {}), **({"acts": acts} if acts else {})}
+
+
+def _updated(state: State, frames: Sequence[dict[str, Any]]) -> State:
+    """The state of the dialogue once these frames are known; a service without values is none."""
     state = dict(state)
     for frame in frames:
         if "state" in frame:
             service = member(frame, "service", str)
-            values = need(member(frame, "state", dict).get("slot_values", {}), dict, "'slot_values'")
-            given = {
-                slot.removeprefix(f"{service}-"): need(value, list, f"values of '{slot}'")
-                for slot, value in values.items()
-            }
-            state[service] = given
+            state[service] = _slot_values(service, member(frame, "state", dict))
     return {service: given for service, given in state.items() if given}
+
+
+def _slot_values(service: str, state: dict[str, Any]) -> dict[str, list[str]]:
+    """Values by slot; MultiWOZ 2.2 writes the service before each slot, SGD does not."""
+    values = need(state.get("slot_values", {}), dict, "'slot_values'")
+    return {
+        slot.removeprefix(f"{service}-"): need(given, list, f"values of '{slot}'") for slot, given in values.items()
+    }
 
 
 def _frame_act(action: Any, frame: dict[str, Any]) -> Act:

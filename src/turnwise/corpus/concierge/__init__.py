@@ -1,0 +1,1 @@
+"""The concierge of an invented city: its phrases, its venues, and how it talks to guests."""

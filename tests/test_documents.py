@@ -1,0 +1,58 @@
+"""Documents are tested like code: snippets run, numbers come from committed commands, links lead somewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [path for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))]
+
+
+def snippets(name: str) -> str:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    return "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_python_snippets_run(name: str, tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", snippets(name)], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_reader_of_the_contributing_page_reads(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"chat": [["ann", "Hi."], ["bob", "Hello."]], "topic": "greeting"}\n')
+    code = snippets("CONTRIBUTING.md") + (
+        "\nfrom turnwise.corpus import load\n"
+        "corpus = load('a.jsonl')\n"
+        "print(corpus.format, corpus[0].texts, dict(corpus[0].labels))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout == "chat ['Hi.', 'Hello.'] {'topic': 'greeting'}\n"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(path: Path) -> None:
+    targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text(encoding="utf-8"))
+    assert [target for target in targets if not (path.parent / target).exists()] == []
+
+
+def test_the_sizes_of_corpora_are_what_the_command_prints(data: Path) -> None:
+    command = [sys.executable, str(ROOT / "examples" / "corpus_sizes.py"), str(data)]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    document = (ROOT / "docs" / "corpora.md").read_text(encoding="utf-8")
+    shown = re.findall(r"<!-- table 6 -->\n(.*?)\n<!-- end -->", document, re.DOTALL)
+    assert shown == [printed.rpartition("\nEmpatheticDialogues read")[0]]
+
+
+def test_the_committed_reading_benchmark_is_within_its_limits() -> None:
+    result = json.loads((ROOT / "benchmarks" / "read_corpus.json").read_text())
+    million = next(size for size in result["sizes"] if size["dialogues"] == 1_000_000)
+    ours = million["readers"]["turnwise"]
+    assert ours["ratio_to_orjson_loop"] <= result["limits"]["ratio_to_orjson_loop"]
+    assert ours["memory_above_result_mb"] <= result["limits"]["memory_above_result_mb"]
