@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 SCHEMA_VERSION = 1  # of result.json; raised when a reader of old files would misread a new one
 
 
+@cache
 def version() -> str:
     """The installed version of Turnwise."""
     from importlib.metadata import version as installed

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -86,7 +87,12 @@ TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
 MESSAGE = st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant"]), "content": TEXT})
 RECORD = st.fixed_dictionaries(
     {"messages": st.lists(MESSAGE, min_size=1, max_size=4)},
-    optional={"id": TEXT, "split": st.sampled_from(["train", "test"]), "extra": st.none() | st.integers(0, 9)},
+    optional={
+        "id": TEXT | st.integers(0, 9),
+        "split": st.sampled_from(["train", "test"]),
+        "extra": st.none() | st.integers(0, 9),
+        "labels": st.none() | st.dictionaries(st.sampled_from(["a", "extra"]), st.integers(0, 9)),
+    },
 )
 
 
@@ -106,10 +112,15 @@ def test_the_fast_and_the_careful_path_read_the_same(
         assert sorted(load(path), key=str) == sorted(expected, key=str)
 
 
-def test_plain_records_take_the_fast_path_and_labelled_ones_do_not(file: File) -> None:
-    plain, labelled = file("a.jsonl", jsonl(chat("Hi."))), file("b.jsonl", jsonl(chat("Hi.", source="x")))
-    assert [isinstance(item, tuple) for item in read_messages(Source(plain))] == [False]
-    assert [isinstance(item, tuple) for item in read_messages(Source(labelled))] == [True]
+@pytest.mark.parametrize(
+    ("record", "is_columns"),
+    [(chat("Hi."), True), (chat("Hi.", source="x"), True), (chat(["Hi."]), False), (chat("Hi.", split=5), False)],
+)
+def test_plain_messages_are_read_by_columns_and_others_record_by_record(
+    file: File, record: dict[str, Any], is_columns: bool
+) -> None:
+    (item,) = read_messages(Source(file("a.jsonl", jsonl(record))))
+    assert isinstance(item, pa.RecordBatch) == is_columns
 
 
 # --- ShareGPT, instructions, trees, chitchat --------------------------------------------------------------------------

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from turnwise.corpus.columns import batch_of
+from turnwise.corpus.columns import batch_of, encode_labels
 from turnwise.corpus.dialogue import Dialogue, Turn
 from turnwise.corpus.readers import Item, parsed
 from turnwise.corpus.streams import (
@@ -91,11 +93,12 @@ def _id(value: Any, key: str) -> str:
 
 
 def read_messages(source: Source) -> Iterator[Item]:
-    """Read `messages` JSONL by columns where every record is plain, and record by record where not.
+    """Read `messages` JSONL by columns where that is possible, and record by record where not.
 
-    A block of plain records (`role` and `content` strings, perhaps an `id` and a `split`) goes through Arrow's
-    own parallel JSON parser. Anything else in a block, be it a label, a content part or a mistake, sends that
-    block through the careful path, which keeps labels and knows line numbers.
+    A block of plain records (`role` and `content` strings, perhaps an `id` and a `split`) goes through Arrow's own
+    JSON parser, in threads. A block whose records have other keys too, but plain messages, is collected into columns.
+    Anything else in a block, be it a label of a message, a content part or a mistake, sends that block through the
+    careful path, which keeps everything and knows line numbers.
     """
     if not is_json_lines(source.head()):
         yield from parsed(json_records(source), parse_messages)
@@ -103,6 +106,8 @@ def read_messages(source: Source) -> Iterator[Item]:
     for (first, block), batches in map_ahead(lambda item: _plain_batches(item[1]), line_blocks(source)):
         if batches is not None:
             yield from batches
+        elif (batch := _labelled_batch(block)) is not None:
+            yield batch
         else:
             numbered = enumerate(block.splitlines(), first)
             yield from parsed((json_line(line, n) for n, line in numbered if line.strip()), parse_messages)
@@ -119,8 +124,6 @@ _PLAIN = pa.schema(
 
 def _plain_batches(block: bytes) -> list[pa.RecordBatch] | None:
     """The block as columns, or None if any record in it is not entirely plain."""
-    if b"\0" in block or b"\\u0000" in block:
-        return None  # a NUL is refused on the careful path, with its line
     options = pj.ParseOptions(explicit_schema=_PLAIN, unexpected_field_behavior="error")
     # One thread a block, for blocks run side by side already; a record must fit into Arrow's own block.
     reading = pj.ReadOptions(use_threads=False, block_size=len(block))
@@ -134,12 +137,24 @@ def _plain_batches(block: bytes) -> list[pa.RecordBatch] | None:
     return None if None in batches else batches
 
 
+def _has_nul_byte(column: pa.StringArray) -> bool:
+    """Whether a NUL is in the column, or in bytes before it: the careful path refuses it, with its line."""
+    data = column.buffers()[2]
+    return data is not None and not np.frombuffer(data, dtype=np.uint8)[: _end(column)].all()
+
+
+def _end(column: pa.StringArray) -> int:
+    return int(np.frombuffer(column.buffers()[1], dtype=np.int32)[column.offset + len(column)])
+
+
 def _plain_turns(batch: pa.RecordBatch) -> pa.RecordBatch | None:
     messages = batch["messages"]
     turns = messages.flatten()
     role, content = turns.field("role"), turns.field("content")
     has_gaps = messages.null_count or turns.null_count or role.null_count or content.null_count
     if has_gaps or not pc.all(pc.greater(pc.list_value_length(messages), 0)).as_py():
+        return None
+    if any(_has_nul_byte(column) for column in (batch["id"], batch["split"], role, content)):
         return None
     return batch_of(batch["id"], batch["split"], messages.offsets, role, content)
 
@@ -150,6 +165,39 @@ def _is_utf8(table: pa.Table) -> bool:
     except pa.ArrowInvalid:
         return False
     return True
+
+
+def _labelled_batch(block: bytes) -> pa.RecordBatch | None:
+    """A block of plain messages with other keys beside them, or None if any message has more than role and content."""
+    if b"\0" in block or b"\\u0000" in block:
+        return None
+    heads: list[tuple[str | None, str | None, str | None]] = []
+    roles: list[str] = []
+    contents: list[str] = []
+    offsets = [0]
+    try:
+        for line in filter(bytes.strip, block.splitlines()):
+            record = orjson.loads(line)
+            messages = record.pop("messages")
+            roles += [message["role"] for message in messages]
+            contents += [message["content"] for message in messages]
+            if not messages or sum(map(len, messages)) != 2 * len(messages):
+                return None
+            offsets.append(len(roles))
+            heads.append(_head(record))
+        ids, splits, labels = (pa.array(column, pa.string()) for column in zip(*heads, strict=True))
+        texts = [pa.array(column, pa.string()) for column in (roles, contents)]
+    except (KeyError, TypeError, AttributeError, ValueError, pa.ArrowException):
+        return None  # the careful path finds out what it was
+    if any(column.null_count for column in texts):
+        return None
+    return batch_of(ids, splits, pa.array(offsets, pa.int32()), *texts, labels=labels)
+
+
+def _head(record: dict[str, Any]) -> tuple[str | None, str | None, str | None]:
+    """Id, split and labels of a record whose messages are taken care of."""
+    split = record.pop("split", None)
+    return _id(record.pop("id", None), "") or None, split, encode_labels(_lifted(record))
 
 
 # --- ShareGPT, instruction triples -----------------------------------------------------------------------------------

@@ -1,0 +1,110 @@
+"""Do two metrics correlate differently with the same human scores? Tests for correlations that share a variable.
+
+Both metrics were measured on the same items, so their correlations with people are not independent, and a test
+for independent correlations would be wrong. Williams' t (1959) in the form that Steiger recommends (equation 7
+of "Tests for comparing elements of a correlation matrix", Psychological Bulletin 87, 1980), and Steiger's own z
+with the pooled correlation (equations 3, 11 and 14 there). Both were derived for Pearson's correlation of
+normal variables; for ranks, or where turns come from the same dialogues, `compare_correlations` bootstraps.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy.typing as npt
+
+from turnwise.metrics.bootstrap import DEFAULT, Resampling, score
+from turnwise.metrics.correlation import Correlation, correlation
+from turnwise.metrics.paired import Comparison, ResampledDifference, paired_bootstrap
+from turnwise.metrics.statistic import Ids
+from turnwise.record import Origin
+
+FEWEST = 4  # one degree of freedom for Williams' t
+
+
+@dataclass(frozen=True)
+class Significance:
+    """A test statistic and its two-sided p-value, or the reason why there is none."""
+
+    test: str
+    statistic: float | None
+    p_value: float | None
+    n: int
+    degrees_of_freedom: int | None = None
+    reason: str | None = None
+
+
+def williams(first: float, second: float, between: float, *, n: int) -> Significance:
+    """Williams' t for r(x, first) against r(x, second), where `between` is r(first, second); n − 3 degrees of freedom.
+
+    t = (r12 − r13) sqrt((n − 1)(1 + r23) / (2 |R| (n − 1)/(n − 3) + ((r12 + r13)/2)² (1 − r23)³))
+    """
+    from scipy.stats import t as student
+
+    if reason := _refuse(first, second, between, n):
+        return Significance("williams", None, None, n, reason=reason)
+    determinant = _determinant(first, second, between)
+    spread = 2 * (n - 1) / (n - 3) * determinant + ((first + second) / 2) ** 2 * (1 - between) ** 3
+    t = (first - second) * math.sqrt((n - 1) * (1 + between) / spread)
+    return Significance("williams", t, 2 * float(student.sf(abs(t), n - 3)), n, n - 3)
+
+
+def steiger(first: float, second: float, between: float, *, n: int) -> Significance:
+    """Steiger's z for r(x, first) against r(x, second), where `between` is r(first, second).
+
+    z = (Z12 − Z13) sqrt((n − 3) / (2 − 2c)) with Fisher's Z and the covariance c of two such Z, both
+    correlations taken as their mean m: c = (r23 (1 − 2m²) − m² (1 − 2m² − r23²)/2) / (1 − m²)².
+    """
+    from scipy.special import ndtr
+
+    if reason := _refuse(first, second, between, n):
+        return Significance("steiger", None, None, n, reason=reason)
+    mean = ((first + second) / 2) ** 2
+    covariance = (between * (1 - 2 * mean) - mean * (1 - 2 * mean - between**2) / 2) / (1 - mean) ** 2
+    z = (math.atanh(first) - math.atanh(second)) * math.sqrt((n - 3) / (2 - 2 * covariance))
+    return Significance("steiger", z, 2 * float(ndtr(-abs(z))), n)
+
+
+def compare_correlations(
+    people: npt.ArrayLike,
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    *,
+    kind: str = "spearman",
+    clusters: Ids | None = None,
+    resampling: Resampling = DEFAULT,
+    origin: Origin | None = None,
+) -> Comparison:
+    """Correlation of people with the first metric, minus that with the second, on the same draws of dialogues."""
+    sides = [
+        _against(people, one, other, kind=kind, clusters=clusters) for one, other in ((first, second), (second, first))
+    ]
+    both = ResampledDifference(*sides)
+    made = score(both, resampling=resampling, origin=origin)
+    if made.value is None:
+        return Comparison(made, None, "bootstrap")
+    rounds = resampling.resamples or DEFAULT.resamples
+    return Comparison(made, paired_bootstrap(*sides, rounds=rounds, rng=resampling.rng), "bootstrap")
+
+
+def _against(
+    people: npt.ArrayLike, metric: npt.ArrayLike, other: npt.ArrayLike, *, kind: str, clusters: Ids | None
+) -> Correlation:
+    """One side of the difference; the other metric only decides which items both can use."""
+    used = correlation(people, metric, kind=kind, given=[other], clusters=clusters)[0]
+    return Correlation(used.variables[:2].copy(), used.clusters, kind)
+
+
+def _refuse(first: float, second: float, between: float, n: int) -> str | None:
+    if not all(math.isfinite(r) and abs(r) < 1 for r in (first, second, between)):
+        return f"correlations must lie between -1 and 1, found {first:g}, {second:g} and {between:g}"
+    if n < FEWEST:
+        return f"the test needs at least {FEWEST} items, found {n}"
+    if _determinant(first, second, between) <= 0:
+        return f"no three variables can correlate by {first:g}, {second:g} and {between:g}"
+    return None
+
+
+def _determinant(first: float, second: float, between: float) -> float:
+    return 1 - first**2 - second**2 - between**2 + 2 * first * second * between

