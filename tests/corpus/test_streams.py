@@ -61,14 +61,12 @@ def test_utf16_is_refused_with_the_command_that_converts_it(file: File) -> None:
 def test_lines_keep_their_numbers_across_blocks(file: File, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "BLOCK_BYTES", 7)
     path = file("a.txt", "".join(f"line {n}\n" for n in range(1, 50)))
-    blocks = list(streams.line_blocks(Source(path)))
-    assert [first for first, _ in blocks][:2] == [1, 2] or blocks[0][1].count(b"\n") > 1
     assert list(lines(Source(path))) == [(n, f"line {n}") for n in range(1, 50)]
 
 
 def test_a_line_beyond_all_measure_is_refused(file: File, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "MAX_RECORD_BYTES", 1 << 20)
-    monkeypatch.setattr(Source.blocks, "__defaults__", (1 << 18,))
+    monkeypatch.setattr(streams, "BLOCK_BYTES", 1 << 18)
     with pytest.raises(BadRecord, match="a line of at most 1 MB"):
         list(lines(Source(file("a.txt", b"x" * (3 << 20)))))
 

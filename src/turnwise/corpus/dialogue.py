@@ -165,13 +165,15 @@ class Corpus:
 
 def in_corpus_order(table: pa.Table) -> pa.Table:
     """Train, validation, test, then other splits as they come; the order within a split is kept."""
-    ranks = [_split_rank(name) for name in pc.unique(table["split"]).to_pylist()]
-    runs = pc.run_end_encode(table["split"].combine_chunks()) if table.num_rows else None
-    if runs is None or (ranks == sorted(ranks) and len(runs.values) == len(ranks)):
+    found = pc.unique(table["split"]).to_pylist()
+    names = sorted(found, key=_split_rank)  # stable: other splits stay as they came
+    if len(names) < 2:
         return table
-    order = {name: (_split_rank(name), place) for place, name in enumerate(pc.unique(table["split"]).to_pylist())}
-    keys = sorted(order, key=lambda name: order[name])
-    return pa.concat_tables([table.filter(pc.equal(table["split"], name)) for name in keys])
+    places = [pc.index_in(chunk, value_set=pa.array(names)).to_numpy() for chunk in table["split"].chunks]
+    order = np.concatenate(places)
+    if (order[1:] >= order[:-1]).all():
+        return table
+    return pa.concat_tables([table.filter(pc.equal(table["split"], name)) for name in names])
 
 
 def _split_rank(name: str) -> int:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import codecs
 import csv
 import json
+import mmap
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -20,7 +22,8 @@ from typing import Any, NoReturn, TypeVar
 import orjson
 import pyarrow as pa
 
-BLOCK_BYTES = 16 << 20
+BLOCK_BYTES = 4 << 20
+PIECE_BYTES = 1 << 18  # fits the processor's cache
 MAX_RECORD_BYTES = 256 << 20  # a longer line is no dialogue, and would not fit in a batch
 COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -70,16 +73,25 @@ class Source:
         """File name without `.gz` or `.zst`."""
         return plain_name(self.path)
 
+    @contextmanager
+    def opened(self) -> Iterator[tuple[pa.NativeFile, Callable[[], None]]]:
+        """The decompressed file, and a function to call after each read, which reports how far reading has come."""
+        with pa.OSFile(str(self.path), "rb") as raw:
+            codec = COMPRESSED.get(self.path.suffix)
+            stream = pa.CompressedInputStream(raw, codec) if codec else raw
+            try:
+                yield stream, lambda: self.moved(raw.tell())
+            except OSError as error:
+                raise BadRecord("intact compressed data", f"a damaged file ({error})") from error
+
     def blocks(self, size: int = BLOCK_BYTES) -> Iterator[bytes]:
         """The decompressed bytes in blocks, a byte order mark left out."""
-        with pa.OSFile(str(self.path), "rb") as raw:
-            stream = _decompressed(raw, self.path)
+        with self.opened() as (stream, moved):
             first = True
-            while block := _read(stream, size):
-                if first:
-                    block, first = _without_mark(block), False
-                self.moved(raw.tell())
-                yield block
+            while block := bytes(stream.read(size)):
+                moved()
+                yield block[mark_length(block) :] if first else block
+                first = False
 
     def head(self, size: int = 1 << 20) -> bytes:
         """The first bytes, for a look at what the file is."""
@@ -91,40 +103,37 @@ def plain_name(path: Path) -> str:
     return path.stem if path.suffix in COMPRESSED else path.name
 
 
-def _decompressed(raw: pa.NativeFile, path: Path) -> pa.NativeFile:
-    codec = COMPRESSED.get(path.suffix)
-    return pa.CompressedInputStream(raw, codec) if codec else raw
-
-
-def _read(stream: pa.NativeFile, size: int) -> bytes:
-    try:
-        return bytes(stream.read(size))
-    except OSError as error:
-        raise BadRecord("intact compressed data", f"a damaged file ({error})") from error
-
-
-def _without_mark(block: bytes) -> bytes:
+def mark_length(block: bytes) -> int:
+    """Length of the byte order mark that a file starts with."""
     if block.startswith(UTF16_MARKS):
         raise BadRecord("UTF-8 text", "UTF-16 (convert it with: iconv -f UTF-16 -t UTF-8)", 1)
-    return block.removeprefix(codecs.BOM_UTF8)
+    return len(codecs.BOM_UTF8) if block.startswith(codecs.BOM_UTF8) else 0
 
 
-def line_blocks(source: Source) -> Iterator[tuple[int, bytes]]:
-    """Blocks that end where a line ends, each with the number of its first line."""
-    number, rest = 1, [b""]
-    for block in source.blocks():
-        cut = block.rfind(b"\n") + 1
-        if not cut:
-            rest.append(block)
-            if sum(map(len, rest)) > MAX_RECORD_BYTES:
+def line_blocks(source: Source) -> Iterator[tuple[int, memoryview]]:
+    """Blocks that end where a line ends, each with the number of its first line.
+
+    Each block is an anonymous memory map, which goes back to the system as soon as nobody looks at it: blocks from the
+    heap, freed between small objects that stay, would leave holes that grow with the file.
+    """
+    number, rest = 1, b""
+    with source.opened() as (stream, moved):
+        while True:
+            block = mmap.mmap(-1, len(rest) + max(BLOCK_BYTES, len(rest)))
+            block[: len(rest)] = rest
+            read = stream.readinto(memoryview(block)[len(rest) :])
+            moved()
+            end = len(rest) + read
+            start = mark_length(block[:3]) if number == 1 else 0
+            cut = block.rfind(b"\n", 0, end) + 1 if read else end
+            if cut > start:
+                yield number, memoryview(block)[start:cut]
+                number += count_lines(memoryview(block)[start:cut])
+            if not read:
+                return
+            rest = block[cut:end]
+            if len(rest) > MAX_RECORD_BYTES:
                 raise BadRecord(f"a line of at most {MAX_RECORD_BYTES >> 20} MB", "a longer one", number)
-            continue
-        whole = b"".join([*rest, block[:cut]])
-        yield number, whole
-        number += count_lines(whole)
-        rest = [block[cut:]]
-    if last := b"".join(rest):
-        yield number, last
 
 
 def map_ahead(function: Callable[[A], B], items: Iterable[A], *, ahead: int = 2) -> Iterator[tuple[A, B]]:
@@ -140,9 +149,16 @@ def map_ahead(function: Callable[[A], B], items: Iterable[A], *, ahead: int = 2)
             yield done, result.result()
 
 
-def count_lines(block: bytes) -> int:
+def pieces(block: memoryview) -> Iterator[bytes]:
+    """A block as bytes, a little at a time: what is said of bytes but not of memory views stays cheap."""
+    return (bytes(block[start : start + PIECE_BYTES]) for start in range(0, len(block), PIECE_BYTES))
+
+
+def count_lines(block: memoryview) -> int:
     r"""Lines of a block in which `\n`, `\r\n` and a lone `\r` may be mixed."""
-    return len(block.splitlines()) if b"\r" in block else block.count(b"\n")
+    if any(b"\r" in piece for piece in pieces(block)):
+        return len(bytes(block).splitlines())
+    return sum(piece.count(b"\n") for piece in pieces(block))
 
 
 def lines(source: Source) -> Iterator[tuple[int, str]]:
@@ -152,7 +168,7 @@ def lines(source: Source) -> Iterator[tuple[int, str]]:
     is refused by `why_not_text` with the byte named.
     """
     for first, block in line_blocks(source):
-        for number, line in enumerate(block.splitlines(), first):
+        for number, line in enumerate(bytes(block).splitlines(), first):
             yield number, line.decode("utf-8", "surrogateescape")
 
 
@@ -217,7 +233,7 @@ def is_json_lines(head: bytes) -> bool:
 
 def _json_lines(source: Source) -> Iterator[Record | BadRecord]:
     for first, block in line_blocks(source):
-        for number, line in enumerate(block.splitlines(), first):
+        for number, line in enumerate(bytes(block).splitlines(), first):
             if line.strip():
                 yield json_line(line, number)
 

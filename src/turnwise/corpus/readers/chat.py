@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from turnwise.corpus.columns import batch_of, encode_labels
+from turnwise.corpus.columns import batch_of, encode_labels, settled
 from turnwise.corpus.dialogue import Dialogue, Turn
 from turnwise.corpus.readers import Item, parsed
 from turnwise.corpus.streams import (
@@ -26,6 +26,7 @@ from turnwise.corpus.streams import (
     map_ahead,
     member,
     need,
+    pieces,
     without,
 )
 
@@ -106,10 +107,10 @@ def read_messages(source: Source) -> Iterator[Item]:
     for (first, block), batches in map_ahead(lambda item: _plain_batches(item[1]), line_blocks(source)):
         if batches is not None:
             yield from batches
-        elif (batch := _labelled_batch(block)) is not None:
+        elif (batch := _labelled_batch(bytes(block))) is not None:
             yield batch
         else:
-            numbered = enumerate(block.splitlines(), first)
+            numbered = enumerate(bytes(block).splitlines(), first)
             yield from parsed((json_line(line, n) for n, line in numbered if line.strip()), parse_messages)
 
 
@@ -122,16 +123,16 @@ _PLAIN = pa.schema(
 )
 
 
-def _plain_batches(block: bytes) -> list[pa.RecordBatch] | None:
+def _plain_batches(block: memoryview) -> list[pa.RecordBatch] | None:
     """The block as columns, or None if any record in it is not entirely plain."""
     options = pj.ParseOptions(explicit_schema=_PLAIN, unexpected_field_behavior="error")
     # One thread a block, for blocks run side by side already; a record must fit into Arrow's own block.
     reading = pj.ReadOptions(use_threads=False, block_size=len(block))
     try:
-        table = pj.read_json(pa.BufferReader(block), read_options=reading, parse_options=options)
+        table = pj.read_json(pa.BufferReader(pa.py_buffer(block)), read_options=reading, parse_options=options)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
-    if not block.isascii() and not _is_utf8(table):
+    if not all(map(bytes.isascii, pieces(block))) and not _is_utf8(table):
         return None  # Arrow takes bytes on trust
     batches = [_plain_turns(batch) for batch in table.to_batches()]
     return None if None in batches else batches
@@ -156,7 +157,7 @@ def _plain_turns(batch: pa.RecordBatch) -> pa.RecordBatch | None:
         return None
     if any(_has_nul_byte(column) for column in (batch["id"], batch["split"], role, content)):
         return None
-    return batch_of(batch["id"], batch["split"], messages.offsets, role, content)
+    return settled(batch_of(batch["id"], batch["split"], messages.offsets, role, content))
 
 
 def _is_utf8(table: pa.Table) -> bool:
@@ -191,7 +192,7 @@ def _labelled_batch(block: bytes) -> pa.RecordBatch | None:
         return None  # the careful path finds out what it was
     if any(column.null_count for column in texts):
         return None
-    return batch_of(ids, splits, pa.array(offsets, pa.int32()), *texts, labels=labels)
+    return settled(batch_of(ids, splits, pa.array(offsets, pa.int32()), *texts, labels=labels))
 
 
 def _head(record: dict[str, Any]) -> tuple[str | None, str | None, str | None]:
