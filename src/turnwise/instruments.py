@@ -9,7 +9,7 @@ from typing import Any
 from turnwise.corpus import Corpus, summarise
 from turnwise.record import Origin
 from turnwise.report import Section
-from turnwise.report.corpus import corpus_section
+from turnwise.report.corpus import examples_of, section_of
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,9 @@ class Instrument:
 
 def describe_corpus(corpus: Corpus) -> Finding:
     """What is in the corpus: the section every report starts with."""
+    summary = summarise(corpus)
     origin = Origin(corpus=f"{corpus.name}@{corpus.fingerprint}")
-    return Finding(summarise(corpus).to_dict(), corpus_section(corpus), origin)
+    return Finding(summary.to_dict(), section_of(summary, examples=list(examples_of(corpus))), origin)
 
 
 INSTRUMENTS: dict[str, Instrument] = {

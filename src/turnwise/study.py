@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,16 +33,13 @@ def run_study(
     out: str | Path,
     *,
     instruments: Sequence[str] = tuple(INSTRUMENTS),
-    progress: Callable[[int, int], None] | None = None,
 ) -> Study:
     """Run instruments on a corpus: a folder with a run for each, and one page that joins them."""
     out = Path(out)
     findings: dict[str, Finding] = {}
-    for done, name in enumerate(instruments):
+    for name in instruments:
         if name not in INSTRUMENTS:
             raise unknown_name("instrument", name, INSTRUMENTS)
-        if progress is not None:
-            progress(done, len(instruments))
         findings[name] = INSTRUMENTS[name].run(corpus)
     runs = {name: _write(out / name, name, finding) for name, finding in findings.items()}
     splits = ", ".join(f"{count:,} {name}" for name, count in corpus.splits.items())

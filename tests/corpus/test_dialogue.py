@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from turnwise.corpus import Corpus, Dialogue, Turn
+from turnwise.corpus import dialogue as dialogue_module
 from turnwise.corpus.dialogue import in_corpus_order
 from turnwise.errors import UsageError
 
@@ -51,6 +54,16 @@ def test_dialogues_without_a_split_belong_to_all() -> None:
 
 def test_selection_keeps_the_order_it_is_given(corpus: Corpus) -> None:
     assert [dialogue.id for dialogue in corpus.select([1, 0])] == ["d2", "d1"]
+
+
+@given(st.lists(st.integers(0, 29), max_size=40))
+def test_selection_from_a_large_corpus_is_the_same_batch_by_batch(places: list[int]) -> None:
+    texts = [Dialogue((Turn("A", f"text {n}"),), f"d{n}", "all") for n in range(30)]
+    whole = Corpus.of(texts).table
+    corpus = Corpus(pa.concat_tables([whole.slice(0, 7), whole.slice(7, 1), whole.slice(8)]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dialogue_module, "ONE_ARRAY_BYTES", 100)
+        assert [dialogue.id for dialogue in corpus.select(places)] == [f"d{place}" for place in places]
 
 
 def test_turn_columns_run_through_all_dialogues(corpus: Corpus) -> None:

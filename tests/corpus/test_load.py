@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from turnwise.corpus import load
@@ -57,6 +58,44 @@ def test_a_limit_counts_the_splits_that_records_name(file: File) -> None:
     record = {"messages": [{"role": "user", "content": "Hi."}]}
     lines = [json.dumps({**record, "split": split}) for split in ["train", "test", "train", "train"]]
     assert load(file("a.jsonl", "\n".join(lines)), limit=2).splits == {"train": 2, "test": 1}
+
+
+@pytest.mark.parametrize("extra", [{}, {"source": "web"}, {"parts": True}])
+def test_a_limit_reads_on_where_records_name_their_splits(file: File, extra: dict[str, object]) -> None:
+    content = ["Hi."] if extra.pop("parts", False) else "Hi."
+    record = {"messages": [{"role": "user", "content": content}], **extra}
+    lines = [json.dumps({**record, "split": split}) for split in ["train"] * 5 + ["test"] * 5]
+    assert load(file("train.jsonl", "\n".join(lines)), limit=2).splits == {"train": 2, "test": 2}
+
+
+def test_what_is_hidden_is_not_read(file: File) -> None:
+    file(".turnwise-partial-abc/train.jsonl", HI)
+    folder = file("chats.jsonl", HI).parent
+    assert len(load(folder)) == 1
+
+
+def test_ids_made_by_us_differ_where_file_names_do(file: File) -> None:
+    file("part.000.jsonl", HI)
+    folder = file("part.001.jsonl", HI).parent
+    assert [dialogue.id for dialogue in load(folder)] == ["part.000-1", "part.001-1"]
+
+
+def test_a_link_keeps_its_own_name(file: File, tmp_path: Path) -> None:
+    file("blobs/abc123", HI)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "test.jsonl").symlink_to(tmp_path / "blobs" / "abc123")
+    corpus = load(tmp_path / "data" / "test.jsonl")
+    assert (corpus.name, corpus.splits) == ("test", {"test": 1})
+
+
+def test_what_was_read_before_a_file_breaks_off_is_kept(file: File) -> None:
+    rng = np.random.default_rng(0)
+    lines = [HI.replace("Hi.", rng.bytes(200).hex()) for _ in range(40_000)]
+    whole = gzip.compress("".join(lines).encode(), compresslevel=1)
+    path = file("a.jsonl.gz", whole[: len(whole) * 4 // 5])
+    corpus = load(path, on_error="skip")
+    assert 0.7 * 40_000 < len(corpus) < 0.81 * 40_000
+    assert corpus.skipped == {"expected intact compressed data": 1}
 
 
 def test_skipped_records_are_counted_by_reason_and_the_first_are_quoted(file: File) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -102,12 +102,13 @@ def load_corpus(
     limit: int | None = None,
     seed: int | None = None,
     quiet: bool = False,
+    on_problem: Callable[[str], None] | None = None,
 ) -> Corpus:
     """Read what a command was given, with a progress bar, and keep the part that was asked for."""
     at_reading = limit if seed is None else None
     mode: OnError = on_error  # type: ignore[assignment]  # `load` refuses anything else by name
     with progress_bar("reading", quiet=quiet) as progress:
-        corpus = load(*paths, format=format, on_error=mode, limit=at_reading, progress=progress)
+        corpus = load(*paths, format=format, on_error=mode, limit=at_reading, progress=progress, on_problem=on_problem)
     if split is not None:
         corpus = corpus.split(*(SPLIT_NAMES.get(name, name) for name in split.replace(" ", "").split(",")))
     return corpus if limit is None or seed is None else sample_dialogues(corpus, limit, seed=seed)

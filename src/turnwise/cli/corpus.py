@@ -20,6 +20,7 @@ from turnwise.cli.console import (
     load_corpus,
     print_json,
     print_table,
+    working,
 )
 from turnwise.corpus import Corpus, CorpusSummary, generate, merge_turns, summarise, write
 
@@ -73,18 +74,34 @@ def _by_reason(ignored: Mapping[str, str], most: int = 8) -> list[list[str]]:
 
 
 @app.command(epilog="Try: turnwise corpus validate chats.jsonl  ·  turnwise corpus validate data/ --json")
-def validate(paths: Paths, format: Format = None, json: Json = False, quiet: Quiet = False) -> None:
+def validate(
+    paths: Paths,
+    format: Format = None,
+    split: Split = None,
+    limit: Limit = None,
+    seed: Seed = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
     """List every bad record with its file and line, and count oddities. Exit code 2 if any record is bad."""
     from turnwise.corpus.validate import check
 
-    corpus = load_corpus(paths, format=format, on_error="skip", quiet=quiet or json)
+    problems: list[str] = []
+    told = problems.append if json else typer.echo
+    corpus = load_corpus(
+        paths,
+        format=format,
+        on_error="skip",
+        split=split,
+        limit=limit,
+        seed=seed,
+        quiet=quiet or json,
+        on_problem=told,
+    )
     report = check(corpus)
-    if json:
-        print_json(report.to_dict())
-    else:
-        for problem in report.problems:
-            typer.echo(problem)
-        print_table(["checked", "count"], report.counts.items())
+    print_json({**report.to_dict(), "problems": problems}) if json else print_table(
+        ["checked", "count"], report.counts.items()
+    )
     raise typer.Exit(2 if report.bad_records else 0)
 
 
@@ -123,7 +140,9 @@ def generate_corpus(
     quiet: Quiet = False,
 ) -> None:
     """Make the built-in concierge corpus: annotated, task-oriented, with near-duplicates planted across splits."""
-    _written(generate(dialogues=dialogues, seed=seed), out, to, overwrite=overwrite, json=json)
+    with working("writing dialogues", quiet=quiet or json):
+        corpus = generate(dialogues=dialogues, seed=seed)
+    _written(corpus, out, to, overwrite=overwrite, json=json)
 
 
 def _written(corpus: Corpus, out: Path, to: str, *, overwrite: bool, json: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from turnwise.cli.console import Json, Quiet, print_json, progress_bar
+from turnwise.cli.console import Json, Quiet, print_json, working
 from turnwise.study import run_study
 
 EPILOG = "Try: turnwise demo  ·  turnwise demo --out /tmp/demo --json"
@@ -23,8 +23,10 @@ def demo(
     """Run every instrument on the built-in corpus and write one report."""
     from turnwise.corpus import generate
 
-    with progress_bar("demo", quiet=quiet or json) as progress:
-        study = run_study(generate(dialogues=dialogues, seed=seed), out, progress=progress)
+    with working("writing the built-in corpus", quiet=quiet or json):
+        corpus = generate(dialogues=dialogues, seed=seed)
+    with working("running the instruments", quiet=quiet or json):
+        study = run_study(corpus, out)
     if json:
         print_json(study.to_dict())
         return

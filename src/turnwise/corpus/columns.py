@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import mmap
-from typing import Any
 
 import orjson
 import pyarrow as pa
@@ -12,7 +11,8 @@ import pyarrow as pa
 from turnwise.corpus.dialogue import SCHEMA, TURN, Dialogue, Labels
 from turnwise.errors import CorpusError
 
-BATCH_TURNS = 65_536  # what reading holds as Python objects at any time
+BATCH_TURNS = 65_536  # what reading holds as Python objects at any time,
+BATCH_CHARACTERS = 8 << 20  # and how much text and labels
 
 
 class Columns:
@@ -31,6 +31,7 @@ class Columns:
         self.speakers: list[str] = []
         self.texts: list[str] = []
         self.turn_labels: list[str | None] = []
+        self.characters = 0
 
     def add(self, dialogue: Dialogue, *, default_id: str, default_split: str) -> None:
         """Append one dialogue; it must have turns and encodable text (`check` says so kindly)."""
@@ -44,7 +45,8 @@ class Columns:
         self.turn_labels.extend(encoded)
         self.offsets.append(len(self.texts))
         self.rows += 1
-        if len(self.texts) >= BATCH_TURNS:
+        self.characters += sum(len(turn.text) for turn in dialogue.turns) + sum(len(text or "") for text in encoded)
+        if len(self.texts) >= BATCH_TURNS or self.characters >= BATCH_CHARACTERS:
             self.flush()
 
     def add_batch(self, batch: pa.RecordBatch) -> None:
@@ -119,9 +121,4 @@ def encode_labels(labels: Labels) -> str | None:
             text.encode()
             return text
         except (TypeError, ValueError, RecursionError) as error:
-            raise CorpusError(f"expected labels that JSON can hold, found {_shown(labels)}: {error}") from error
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:59] + "…"
+            raise CorpusError(f"expected labels that JSON can hold, found {type(error).__name__}") from error

@@ -12,7 +12,7 @@ key            on        value
 ``acts``       turn      ``[{"domain": …, "act": …, "slot": …, "values": […]}, …]``
 ``goal``       dialogue  domains the user came for: ``{domain: …}``
 ``persona``    dialogue  ``{speaker: [sentence, …]}``
-``ratings``    either    one entry per annotator, never averaged: ``{aspect: [score, …]}``
+``ratings``    either    per annotator, never averaged: ``{aspect: {annotator: score}}``
 =============  ========  ====================================================================
 """
 
@@ -42,6 +42,7 @@ SCHEMA = pa.schema(
         ("turns", pa.list_(TURN)),
     ]
 )
+ONE_ARRAY_BYTES = 1 << 30  # well under the two gigabytes that one Arrow string array can hold
 SPLIT_ORDER = ("train", "validation", "test")  # corpus order; other splits follow as they come
 
 
@@ -132,7 +133,7 @@ class Corpus:
 
     def select(self, indices: Sequence[int] | np.ndarray[Any, Any]) -> Corpus:
         """The dialogues at these indices, in this order."""
-        return replace(self, table=self.table.take(pa.array(np.asarray(indices, dtype=np.int64))))
+        return replace(self, table=_taken(self.table, np.asarray(indices, dtype=np.int64)))
 
     @property
     def turns_per_dialogue(self) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -161,6 +162,25 @@ class Corpus:
     def __repr__(self) -> str:
         splits = ", ".join(f"{name}: {count}" for name, count in self.splits.items())
         return f"<Corpus {self.name}: {len(self)} dialogues ({splits})>"
+
+
+def _taken(table: pa.Table, places: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Table:
+    """Rows of a table; one Arrow string array holds two gigabytes, so what is larger is taken batch by batch."""
+    if table.nbytes < ONE_ARRAY_BYTES:
+        return table.take(pa.array(places))
+    batches = table.to_batches()
+    ends = np.cumsum([batch.num_rows for batch in batches])
+    of_batch = np.searchsorted(ends, places, side="right")
+    order = np.argsort(of_batch, kind="stable")
+    pieces = [
+        batches[number].take(pa.array(places[of_batch == number] - (ends[number] - batches[number].num_rows)))
+        for number in np.unique(of_batch)
+    ]
+    gathered = pa.Table.from_batches(pieces, schema=table.schema)
+    if gathered.nbytes < ONE_ARRAY_BYTES or len(places) == 1:
+        return gathered.take(pa.array(np.argsort(order)))
+    half = len(places) // 2
+    return pa.concat_tables([_taken(table, places[:half]), _taken(table, places[half:])])
 
 
 def in_corpus_order(table: pa.Table) -> pa.Table:

@@ -252,9 +252,12 @@ def detect(source: Source) -> str:
         raise BadRecord("dialogues", "an empty file")
     if head.startswith(ZIP_MARK):
         raise BadRecord("dialogues", "a zip archive (unpack it first)")
+    if text.companion_of(source.path) is not None:
+        return "text"  # we wrote it ourselves
     opening = head[:65536].decode("utf-8", "replace")
-    is_json = source.name.endswith((".json", ".jsonl", ".ndjson")) or opening.lstrip().startswith("{")
-    record = _first_record(source) if is_json else None
+    is_named = source.name.endswith((".json", ".jsonl", ".ndjson"))
+    record = _first_record(source, must_be=is_named) if is_named or opening.lstrip().startswith(("{", "[")) else None
+    is_json = record is not None
     columns = _columns(opening) if source.name.endswith((".csv", ".tsv", ".tab")) else ()
     for name, form in FORMATS.items():
         if _fits(form, source.name, opening, record, columns, is_json=is_json):
@@ -265,7 +268,7 @@ def detect(source: Source) -> str:
 def _fits(form: Format, name: str, opening: str, record: Any, columns: Sequence[str], *, is_json: bool) -> bool:
     if form.keys:
         return is_json and _has_all(record, form.keys)
-    if is_json and form.parse is None and not form.name.endswith("parquet"):
+    if is_json and form.parse is None and form.read is not read_parquet:
         return False
     if form.columns and not set(form.columns) <= set(columns):
         return False
@@ -274,12 +277,14 @@ def _fits(form: Format, name: str, opening: str, record: Any, columns: Sequence[
     return bool(form.columns) or bool(form.name and re.fullmatch(form.name, name))
 
 
-def _first_record(source: Source) -> Any:
-    """The first sound record among the first few; if none is, what is wrong with the first."""
+def _first_record(source: Source, *, must_be: bool) -> Any:
+    """The first sound record among the first few; if none is and it must be JSON, what is wrong with the first."""
     first = list(islice(json_records(source), 100))
     for record in first:
         if isinstance(record, Record) and isinstance(record.value, dict):
             return record.value
+    if not must_be:
+        return None
     raise next(
         (bad for bad in first if isinstance(bad, BadRecord)), BadRecord("records that are JSON objects", "none", 1)
     )

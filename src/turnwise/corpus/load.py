@@ -29,6 +29,7 @@ from turnwise.errors import CorpusError, MissingExtraError, UsageError, unknown_
 OnError = Literal["fail", "skip"]
 Progress = Callable[[int, int], None]  # bytes read so far, bytes in all
 MOST_PROBLEMS = 100  # problems kept word by word; the counts are complete
+DATA_ENDING = re.compile(r"(\.ascii)?\.(jsonl|json|ndjson|csv|tsv|tab|txt|parquet|xml)$")
 NO_DATA = re.compile(
     r"(?i)(readme|license|licence|copying|changelog)([-_.].*)?|.*\.(md|rst|pdf|png|py|sh|yaml|yml|toml)|\..*"
 )
@@ -41,6 +42,7 @@ class Account:
     on_error: OnError
     skipped: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
+    on_problem: Callable[[str], None] = lambda problem: None
 
     def bad(self, label: str, problem: BadRecord) -> None:
         """Count a bad record, or stop at it."""
@@ -48,6 +50,7 @@ class Account:
         if self.on_error == "fail":
             raise CorpusError(f"{where}: {problem}")
         self.skipped[f"expected {problem.expected}"] += 1
+        self.on_problem(f"{where}: {problem}")
         if len(self.problems) < MOST_PROBLEMS:
             self.problems.append(f"{where}: {problem}")
 
@@ -63,6 +66,7 @@ def load(
     limit: int | None = None,
     name: str | None = None,
     progress: Progress | None = None,
+    on_problem: Callable[[str], None] | None = None,
 ) -> Corpus:
     """Read files, folders, saved data sets or built-in corpora into one corpus.
 
@@ -71,13 +75,13 @@ def load(
     >>> corpus = load("concierge")                              # built in, no download   # doctest: +SKIP
 
     `on_error="fail"` stops at the first bad record with its file and line; `"skip"` counts bad records by reason in
-    `Corpus.skipped`. `limit` stops after so many dialogues of each split.
+    `Corpus.skipped` and tells each one to `on_problem`. `limit` stops after so many dialogues of each split.
     """
     if not paths:
         raise UsageError("Give at least one path or corpus name.")
     if on_error not in ("fail", "skip"):
         raise unknown_name("value for on_error", str(on_error), ["fail", "skip"])
-    account = Account(on_error)
+    account = Account(on_error, on_problem=on_problem or (lambda problem: None))
     parts, ignored = _find(paths, format, account)
     table = _read(parts, account, limit, progress)
     if not table.num_rows:
@@ -112,7 +116,7 @@ def _find_one(given: str | Path, format: str | None, account: Account) -> tuple[
     if str(given) in NAMED and not path.exists():
         return [NAMED[str(given)]()], {}
     if format == "hf" or str(given).startswith("hf:") or is_saved(path):
-        return hub_parts(str(given).removeprefix("hf:")), {}
+        return hub_parts(str(path) if is_saved(path) else str(given).removeprefix("hf:")), {}
     if path.is_dir():
         return _find_in_folder(path, format, account)
     if not path.exists():
@@ -149,7 +153,7 @@ NAMED: dict[str, Callable[[], Part]] = {"concierge": _concierge, "chitchat": _ch
 
 def _find_in_folder(root: Path, format: str | None, account: Account) -> tuple[list[Part], dict[str, str]]:
     files = sorted((path for path in root.rglob("*") if path.is_file()), key=_natural)
-    ignored = {path: "not a data file" for path in files if NO_DATA.fullmatch(path.name)}
+    ignored = {path: "not a data file" for path in files if _is_no_data(path.relative_to(root))}
     for form in FORMATS.values():
         if form.set_aside is not None:
             ignored |= form.set_aside([path for path in files if path not in ignored])
@@ -157,6 +161,11 @@ def _find_in_folder(root: Path, format: str | None, account: Account) -> tuple[l
     if not found:
         raise CorpusError(f"{root}: expected dialogue files in this folder, found none")
     return [part for part in found if part], {str(path): reason for path, reason in ignored.items()}
+
+
+def _is_no_data(path: Path) -> bool:
+    """Documents, and whatever is hidden: version control, caches, outputs that were never finished."""
+    return NO_DATA.fullmatch(path.name) is not None or any(part.startswith(".") for part in path.parts)
 
 
 def _part(path: Path, root: Path, format: str | None, account: Account) -> Part | None:
@@ -190,15 +199,17 @@ class _Reading:
         self.account, self.limit = account, limit
         self.columns = Columns()
         self.taken: Counter[str] = Counter()  # dialogues by split
+        self.names_splits = False  # whether a record of the current part has named its split itself
 
     def read(self, part: Part, prefix: str, moved: Callable[[int], None]) -> None:
         """Take every item of one part."""
         number = items = 0
+        self.names_splits = False
         try:
             for item in part.read(moved):
                 items += 1
                 number += self._take(item, part, prefix, number)
-                if self.limit is not None and part.split and self.taken[part.split] >= self.limit:
+                if self._has_enough(part):
                     return
             if not items:
                 self.account.bad(part.label, BadRecord("dialogues", "none"))
@@ -207,9 +218,14 @@ class _Reading:
         except OSError as error:
             raise CorpusError(f"{part.label}: cannot be read: {error.strerror or error}") from error
 
+    def _has_enough(self, part: Part) -> bool:
+        """Whether reading on is idle: never where records name their own splits, for another one may follow."""
+        return self.limit is not None and not self.names_splits and self.taken[part.split] >= self.limit
+
     def _take(self, item: Item, part: Part, prefix: str, number: int) -> int:
         """Take one item; how many dialogues it held."""
         if isinstance(item, pa.RecordBatch):
+            self.names_splits |= item["split"].null_count < len(item)
             self.columns.add_batch(self._limited(_filled(item, prefix, number, part.split)))
             return int(item.num_rows)
         if isinstance(item, BadRecord):
@@ -227,13 +243,16 @@ class _Reading:
         if problem is not None:
             self.account.bad(part.label, problem.at(line))
             return
+        self.names_splits |= bool(dialogue.split)
         split = dialogue.split or part.split
         if self.limit is None or self.taken[split] < self.limit:
             self.taken[split] += 1
             try:
                 self.columns.add(dialogue, default_id=default_id, default_split=part.split)
             except CorpusError as error:
-                self.account.bad(part.label, BadRecord("labels that JSON can hold", str(error), line))
+                self.account.bad(
+                    part.label, BadRecord("labels that JSON can hold", str(error).rpartition(" ")[2], line)
+                )
 
     def _limited(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if self.limit is None:
@@ -264,7 +283,7 @@ def _mover(progress: Progress | None, done: int, total: int) -> Callable[[int], 
 def _id_prefix(label: str, folder: str) -> str:
     """Ids made by us say where a dialogue came from: `train/chats-17` is the 17th of that file."""
     path = Path(label).absolute().relative_to(folder)
-    return path.with_name(plain_name(path).partition(".")[0]).as_posix()
+    return path.with_name(DATA_ENDING.sub("", plain_name(path))).as_posix()
 
 
 def why_not_dialogue(dialogue: Dialogue) -> BadRecord | None:
@@ -291,7 +310,7 @@ def _filled(batch: pa.RecordBatch, prefix: str, before: int, split: str) -> pa.R
 
 def _name_of(paths: Sequence[str | Path]) -> str:
     first = Path(str(paths[0]).removeprefix("hf:"))
-    name = plain_name(first.resolve()).partition(".")[0] or "corpus"
+    name = DATA_ENDING.sub("", plain_name(Path(os.path.normpath(first.absolute())))) or "corpus"
     return name if len(paths) == 1 else f"{name} and {len(paths) - 1} more"
 
 

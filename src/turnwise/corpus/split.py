@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +27,8 @@ SPLIT_NAMES = {
 def split_of(path: Path, root: Path) -> str:
     """The split that a file's name, or else a folder's on the way up to `root`, speaks of; otherwise `all`."""
     folders = [folder for folder in path.parents if folder == root or root in folder.parents]
-    names = [plain_name(path), *(folder.resolve().name for folder in folders)]
+    # `.` has no name of its own; links keep theirs, for people name links, not what they lead to.
+    names = [plain_name(path), *(Path(os.path.normpath(folder.absolute())).name for folder in folders)]
     return next((split for name in names if (split := split_of_name(name))), "all")
 
 

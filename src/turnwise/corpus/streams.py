@@ -140,13 +140,16 @@ def map_ahead(function: Callable[[A], B], items: Iterable[A], *, ahead: int = 2)
     """Map in threads, a few items ahead and in order: for functions that release the interpreter's lock."""
     with ThreadPoolExecutor(ahead) as threads:
         waiting: deque[tuple[A, Future[B]]] = deque()
-        for item in items:
-            waiting.append((item, threads.submit(function, item)))
-            if len(waiting) > ahead:
-                done, result = waiting.popleft()
-                yield done, result.result()
-        for done, result in waiting:
-            yield done, result.result()
+        try:
+            for item in items:
+                waiting.append((item, threads.submit(function, item)))
+                if len(waiting) > ahead:
+                    done, result = waiting.popleft()
+                    yield done, result.result()
+        except BadRecord as bad:  # the file breaks off: what was read before that is sound
+            yield from ((done, result.result()) for done, result in waiting)
+            raise bad
+        yield from ((done, result.result()) for done, result in waiting)
 
 
 def pieces(block: memoryview) -> Iterator[bytes]:
@@ -188,8 +191,14 @@ def csv_records(source: Source, *, delimiter: str = ",", quoted: bool = True) ->
     """Rows as records keyed by the header; a row of another width is a `BadRecord`."""
     csv.field_size_limit(MAX_RECORD_BYTES)
     texts = (line + "\n" for _, line in lines(source))
-    rows = csv.reader(texts, delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE)
+    # Strict: a stray quote is an error at its line, and does not swallow the rows after it without a word.
+    rows = csv.reader(
+        texts, delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE, strict=quoted
+    )
     header = _next_row(rows)
+    if isinstance(header, list) and len(set(filter(None, header))) < len(list(filter(None, header))):
+        yield BadRecord("a header that names each column once", f"{shown(','.join(header))}", 1)
+        return
     while (row := _next_row(rows, line := rows.line_num + 1)) is not None:
         if isinstance(row, BadRecord) or isinstance(header, BadRecord) or header is None:
             yield row if isinstance(row, BadRecord) else BadRecord("a header", "an unreadable one", 1)

@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from turnwise.corpus.columns import Columns
 from turnwise.corpus.dialogue import NO_LABELS, Corpus, Dialogue, Turn
 from turnwise.errors import UsageError
 
 SEPARATOR = " __eou__ "
+SLICE = 65_536  # samples whose contexts are joined at a time
 
 
 def merge_turns(corpus: Corpus, *, separator: str = " ") -> Corpus:
@@ -63,18 +65,37 @@ class Samples:
         return len(self.response)
 
     def __iter__(self) -> Iterator[Sample]:
-        texts = self.corpus.turn_column("text").to_pylist()
-        ids = self.corpus.table["id"].to_pylist()
-        for dialogue, start, response in zip(self.dialogue, self.start, self.response, strict=True):
-            yield Sample(ids[dialogue], tuple(texts[start:response]), texts[response])
+        sample, base = 0, 0
+        for dialogue in self.corpus:
+            texts = dialogue.texts
+            while sample < len(self) and self.response[sample] < base + len(texts):
+                start, response = int(self.start[sample]) - base, int(self.response[sample]) - base
+                yield Sample(dialogue.id, tuple(texts[start:response]), texts[response])
+                sample += 1
+            base += len(texts)
 
     def to_table(self, *, separator: str = SEPARATOR) -> pa.Table:
         """Samples as a table `dialogue, split, context, response`, context turns joined by the separator."""
-        rows = [(sample.dialogue, separator.join(sample.context), sample.response) for sample in self]
-        ids, contexts, responses = zip(*rows, strict=True) if rows else ((), (), ())
-        splits = self.corpus.table["split"].take(pa.array(self.dialogue))
-        columns = [pa.array(column, pa.string()) for column in (ids, contexts, responses)]
-        return pa.table([columns[0], splits, *columns[1:]], names=["dialogue", "split", "context", "response"])
+        texts = pa.chunked_array(self.corpus.turn_column("text").cast(pa.large_string()).chunks, pa.large_string())
+        flat = pa.concat_arrays(texts.chunks) if texts.num_chunks else pa.array([], pa.large_string())
+        dialogues = pa.array(self.dialogue)
+        columns = {name: self.corpus.table[name].combine_chunks().take(dialogues) for name in ("id", "split")}
+        responses = flat.take(pa.array(self.response))
+        return pa.table(
+            [columns["id"], columns["split"], self._contexts(flat, separator), responses],
+            names=["dialogue", "split", "context", "response"],
+        )
+
+    def _contexts(self, texts: pa.Array, separator: str) -> pa.ChunkedArray:
+        """Contexts joined, some thousands at a time: long contexts repeat most of their text."""
+        joined = []
+        for low in range(0, len(self), SLICE):
+            start, end = self.start[low : low + SLICE], self.response[low : low + SLICE]
+            offsets = np.concatenate([[0], np.cumsum(end - start)])
+            places = np.arange(offsets[-1]) - np.repeat(offsets[:-1] - start, end - start)
+            turns = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), texts.take(pa.array(places)))
+            joined.append(pc.binary_join(turns, pa.scalar(separator, pa.large_string())))
+        return pa.chunked_array(joined, pa.large_string())
 
 
 def samples(corpus: Corpus, *, context_turns: int | None = None) -> Samples:

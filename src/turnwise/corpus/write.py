@@ -1,22 +1,41 @@
 """A corpus out again: `messages` JSONL, Parquet, a Hugging Face `datasets` folder, or plain text.
 
 A target that names a file gets the whole corpus in it; any other target is a folder with a file per split. Reading what
-was written gives the same corpus: text, speakers, ids, splits and labels. Files appear whole or not at all.
+was written gives the same corpus: text, speakers, ids, splits and labels. Files appear whole or not at all, and a
+folder is replaced only where a marker in it says that Turnwise wrote every file of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pyarrow.parquet as pq
 
-from turnwise.atomic import whole_file, whole_folder
-from turnwise.corpus.dialogue import Corpus, Dialogue, Turn
+from turnwise.atomic import contents, whole_file, whole_folder
+from turnwise.corpus.columns import encode_labels
+from turnwise.corpus.dialogue import Corpus, Dialogue, Labels, Turn
 from turnwise.corpus.readers.text import COMPANION, END
-from turnwise.errors import MissingExtraError, OutputError, UsageError, unknown_name
+from turnwise.errors import MissingExtraError, OutputError, unknown_name
+from turnwise.record import version
+
+Write = Callable[[Corpus, Path], None]
+
+MARKER = ".turnwise"  # in every folder we write; hidden, so that no reader takes it for data
+# A folder of such a name would be taken for a file by whoever sees it.
+FILE_ENDING = re.compile(
+    r"(?i).*\.(jsonl?|ndjson|csv|tsv|tab|txt|text|md|parquet|arrow|feather|xml|html?|gz|zst|bz2|xz|zip|tar|tgz)"
+)
+PLAIN_NAME = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")  # one file on any disk, and a split that `datasets` takes
+LONGEST_NAME = 60
+# What readers know by name or leave out, and the names that we give ourselves.
+CLAIMED_NAME = re.compile(
+    r"(readme|licen[cs]e|copying|changelog|dialogues|split)(_.*)?|(train|valid|test)_.*_(original|revised).*"
+)
 
 
 def write(corpus: Corpus, target: str | Path, *, to: str = "messages", overwrite: bool = False) -> list[Path]:
@@ -27,34 +46,84 @@ def write(corpus: Corpus, target: str | Path, *, to: str = "messages", overwrite
     target = Path(target)
     if to not in WRITERS:
         raise unknown_name("target format", to, WRITERS)
-    if target.exists() and not overwrite and (target.is_file() or any(target.iterdir())):
-        raise OutputError(f"{target} exists. Give a new name, or --overwrite to replace it.")
-    ending, write_one = WRITERS[to]
-    if to == "hf":
-        return _write_hf(corpus, target)
-    if target.name.endswith(ending):
-        return _write_file(corpus, target, write_one)
-    return _write_folder(corpus, target, ending, write_one)
+    writer = WRITERS[to]
+    if writer.file is not None and target.name.endswith(writer.ending):
+        with whole_file(target, overwrite=overwrite) as unfinished:
+            writer.file(corpus, unfinished)
+        return [target]
+    _check_name(target, to)
+    with whole_folder(target, overwrite=overwrite, check=_check_ours) as unfinished:
+        writer.folder(corpus, unfinished)
+        _mark(unfinished, to)
+    return sorted(path for path in target.iterdir() if path.name != MARKER)
 
 
-def _write_file(corpus: Corpus, target: Path, write_one: Callable[[Corpus, Path], None]) -> list[Path]:
-    if target.suffix == ".txt":
-        raise UsageError(f"Text is written as a folder, a file per split: give a folder name, not {target}.")
-    with whole_file(target) as unfinished:
-        write_one(corpus, unfinished)
-    return [target]
+def _check_name(target: Path, to: str) -> None:
+    """`out.json` is surely meant to be a file, so it does not become a folder in silence."""
+    if not FILE_ENDING.fullmatch(target.name):
+        return
+    ending = WRITERS[to].ending
+    expected = f"a file name that ends in {ending}, or the name of a folder" if ending else "the name of a folder"
+    raise OutputError(f"{target}: the format {to} expects {expected}, found '{target.suffix}'. Give such a name.")
 
 
-def _write_folder(corpus: Corpus, target: Path, ending: str, write_one: Callable[[Corpus, Path], None]) -> list[Path]:
-    with whole_folder(target) as unfinished:
-        for split in corpus.splits:
-            write_one(corpus.split(split), unfinished / f"{_file_name(split)}{ending}")
-    return sorted(target.iterdir())
+# --- Folders that may be replaced -------------------------------------------------------------------------------------
 
 
-def _file_name(split: str) -> str:
-    """A split's name as a file name; the split itself is kept inside the file."""
-    return "".join(character if character.isalnum() or character in "-_" else "_" for character in split) or "_"
+def _mark(folder: Path, to: str) -> None:
+    """Say that we wrote this folder, and which files are ours."""
+    marker = {"format": to, "version": version(), "files": sorted(contents(folder))}
+    (folder / MARKER).write_bytes(orjson.dumps(marker) + b"\n")
+
+
+def _check_ours(folder: Path) -> None:
+    """Replacing a folder deletes what is in it, so every file in it must be one that we wrote."""
+    foreign = sorted(contents(folder) - _marked(folder))
+    if foreign:
+        raise OutputError(
+            f"{folder}: expected a folder that Turnwise wrote, found {foreign[0]!r}, which it did not. "
+            "Nothing was replaced. Give a new folder name."
+        )
+
+
+def _marked(folder: Path) -> set[str]:
+    """The files that a folder's marker lists; none where there is no marker, or one that is not ours."""
+    try:
+        return {MARKER, *map(str, orjson.loads((folder / MARKER).read_bytes())["files"])}
+    except (FileNotFoundError, IsADirectoryError, ValueError, TypeError, KeyError):
+        return set()
+
+
+# --- A file per split -------------------------------------------------------------------------------------------------
+
+
+def _by_split(write_one: Write, ending: str) -> Write:
+    """A folder with a file per split."""
+
+    def fill(corpus: Corpus, folder: Path) -> None:
+        for split, name in split_names(corpus.splits).items():
+            write_one(corpus.split(split), folder / f"{name}{ending}")
+
+    return fill
+
+
+def split_names(splits: Iterable[str]) -> dict[str, str]:
+    """Split -> its name on disk, which no other split has and no reader takes for something else.
+
+    Plain names stay; any other becomes a number, and the split's real name is inside the file.
+
+    >>> split_names(["train", "a_b", "a/b", "README"])
+    {'train': 'train', 'a_b': 'a_b', 'a/b': 'split_3', 'README': 'split_4'}
+    """
+    return {split: split if _is_plain(split) else f"split_{number}" for number, split in enumerate(splits, 1)}
+
+
+def _is_plain(split: str) -> bool:
+    is_safe = PLAIN_NAME.fullmatch(split) is not None and len(split) <= LONGEST_NAME
+    return is_safe and CLAIMED_NAME.fullmatch(split) is None
+
+
+# --- The formats ------------------------------------------------------------------------------------------------------
 
 
 def _write_messages(corpus: Corpus, path: Path) -> None:
@@ -67,12 +136,17 @@ def message_record(dialogue: Dialogue) -> dict[str, Any]:
     """One dialogue as `messages` has it; labels stand under `labels`, where they cannot clash with other keys."""
     record: dict[str, Any] = {"id": dialogue.id, "split": dialogue.split}
     record["messages"] = [_message(turn) for turn in dialogue.turns]
-    return {**record, "labels": dict(dialogue.labels)} if dialogue.labels else record
+    return {**record, "labels": _as_json(dialogue.labels)} if dialogue.labels else record
 
 
 def _message(turn: Turn) -> dict[str, Any]:
     message: dict[str, Any] = {"role": turn.speaker, "content": turn.text}
-    return {**message, "labels": dict(turn.labels)} if turn.labels else message
+    return {**message, "labels": _as_json(turn.labels)} if turn.labels else message
+
+
+def _as_json(labels: Labels) -> orjson.Fragment:
+    """Labels as JSON already: `encode_labels` can write those that are too deep or too large for orjson."""
+    return orjson.Fragment(encode_labels(labels) or "{}")
 
 
 def _write_parquet(corpus: Corpus, path: Path) -> None:
@@ -90,38 +164,50 @@ def _write_text(corpus: Corpus, path: Path) -> None:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.replace(END, "").split())
+    """A turn without line breaks and marks; taking a mark out of `__eo__eou__u__` leaves another one behind."""
+    while END in text:
+        text = text.replace(END, "")
+    return " ".join(text.split())
 
 
 def _companion_record(dialogue: Dialogue, shown: list[str]) -> dict[str, Any]:
     record: dict[str, Any] = {"id": dialogue.id, "split": dialogue.split}
     record["speakers"] = [turn.speaker for turn in dialogue.turns]
-    record["labels"] = dict(dialogue.labels)
-    record["turn_labels"] = {str(i): dict(turn.labels) for i, turn in enumerate(dialogue.turns) if turn.labels}
+    record["labels"] = _as_json(dialogue.labels) if dialogue.labels else None
+    record["turn_labels"] = {str(i): _as_json(turn.labels) for i, turn in enumerate(dialogue.turns) if turn.labels}
     record["texts"] = {str(i): turn.text for i, turn in enumerate(dialogue.turns) if turn.text != shown[i]}
     return {key: value for key, value in record.items() if value or key in ("id", "split", "speakers")}
 
 
-def _write_hf(corpus: Corpus, target: Path) -> list[Path]:
+def _fill_hf(corpus: Corpus, folder: Path) -> None:
+    """What `datasets.load_from_disk` reads: a `DatasetDict` with our four columns."""
     try:
         import datasets
     except ImportError as error:
         raise MissingExtraError("Writing Hugging Face data sets", "hub") from error
-    quiet = datasets.utils.logging.is_progress_bar_enabled()
+    names = split_names(corpus.splits)
+    splits = {name: datasets.Dataset(corpus.split(split).table) for split, name in names.items()}
+    is_shown = datasets.utils.logging.is_progress_bar_enabled()
     datasets.disable_progress_bars()
     try:
-        with whole_folder(target) as unfinished:
-            splits = {name: datasets.Dataset(corpus.split(name).table) for name in corpus.splits}
-            datasets.DatasetDict(splits).save_to_disk(str(unfinished))
+        datasets.DatasetDict(splits).save_to_disk(str(folder))
     finally:
-        if quiet:
+        if is_shown:
             datasets.enable_progress_bars()
-    return sorted(target.iterdir())
 
 
-WRITERS: dict[str, tuple[str, Callable[[Corpus, Path], None]]] = {
-    "messages": (".jsonl", _write_messages),
-    "parquet": (".parquet", _write_parquet),
-    "text": (".txt", _write_text),
-    "hf": ("", _write_parquet),
+@dataclass(frozen=True)
+class Writer:
+    """How a format fills a folder and, where a single file can hold a corpus, how it fills that file."""
+
+    folder: Write
+    ending: str = ""
+    file: Write | None = None
+
+
+WRITERS: dict[str, Writer] = {
+    "messages": Writer(_by_split(_write_messages, ".jsonl"), ".jsonl", _write_messages),
+    "parquet": Writer(_by_split(_write_parquet, ".parquet"), ".parquet", _write_parquet),
+    "text": Writer(_by_split(_write_text, ".txt")),
+    "hf": Writer(_fill_hf),
 }

@@ -35,7 +35,7 @@ TAG_CHARACTERS = 40
 
 def corpus_section(corpus: Corpus) -> Section:
     """What a corpus holds, as a section of the report."""
-    return section_of(summarise(corpus), examples=list(_examples(corpus)))
+    return section_of(summarise(corpus), examples=list(examples_of(corpus)))
 
 
 def section_of(summary: CorpusSummary, *, examples: Sequence[Transcript] = ()) -> Section:
@@ -183,7 +183,7 @@ def _within_their_folder(ignored: Mapping[str, str]) -> dict[str, str]:
     return {"/".join(PurePath(path).parts[shared:]): why for path, why in ignored.items()}
 
 
-def _examples(corpus: Corpus) -> Iterator[Transcript]:
+def examples_of(corpus: Corpus) -> Iterator[Transcript]:
     """The first dialogue of the first and of the last split."""
     names = list(corpus.splits)
     for name in dict.fromkeys([*names[:1], *names[-1:]]):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from turnwise.atomic import whole_folder
+from turnwise.atomic import contents, whole_folder
 from turnwise.errors import OutputError, UsageError
 from turnwise.record import SCHEMA_VERSION, Origin
 from turnwise.report.anchor import free_name
@@ -24,6 +24,8 @@ from turnwise.report.html import render
 from turnwise.report.plain import origin_from, origin_to_dict, plain, to_text
 from turnwise.report.section import Section, Table
 
+FILES = frozenset({"result.json", "section.json", "report.html"})
+TABLE_ENDINGS = (".csv", ".tex", ".parquet")
 KEYS = ("schema_version", "instrument", "origin", "data")
 
 
@@ -48,10 +50,9 @@ def write_run(
 ) -> Path:
     """Write a run's folder, whole or not at all; an earlier run in its place is replaced, nothing else ever is."""
     out = Path(out)
-    _check_place(out)
     shown = _as_kept(section, origin)
     head = {"schema_version": SCHEMA_VERSION, "instrument": instrument, "origin": origin_to_dict(origin)}
-    with whole_folder(out, overwrite=overwrite) as folder:
+    with whole_folder(out, overwrite=overwrite, check=_check_run) as folder:
         _write_json(folder / "result.json", {**head, "data": plain(data)})
         _write_json(folder / "section.json", {"schema_version": SCHEMA_VERSION, "section": shown.to_dict()})
         _write_tables(folder / "tables", shown.tables)
@@ -76,10 +77,27 @@ def read_run(path: str | Path) -> Run:
         raise UsageError(f"{folder}: expected a whole Turnwise run, found {type(error).__name__}: {found}.") from error
 
 
-def _check_place(out: Path) -> None:
-    """Replacing a folder deletes what is in it, so that folder must be one of ours."""
-    if out.is_dir() and any(out.iterdir()) and not (out / "result.json").is_file():
-        raise OutputError(f"{out}: expected a new folder or an earlier run, found other files. Give a new folder.")
+def _check_run(out: Path) -> None:
+    """Replacing a folder deletes what is in it, so it must be a run and hold nothing but a run's files."""
+    found = contents(out)
+    foreign = sorted(found - _own_files(found) if _is_run(out) else found)
+    if foreign:
+        reason = f"found other files ({foreign[0]!r})"
+        raise OutputError(f"{out}: expected a new folder or an earlier run, {reason}. Give a new folder.")
+
+
+def _is_run(out: Path) -> bool:
+    try:
+        return isinstance(_read_json(out / "result.json").get("instrument"), str)
+    except UsageError:
+        return False
+
+
+def _own_files(found: set[str]) -> set[str]:
+    """Those of a run; a table has three, so that a single one which somebody put there is not taken for ours."""
+    names = {Path(file).stem for file in found}
+    tables = ({f"tables/{name}{ending}" for ending in TABLE_ENDINGS} for name in names)
+    return set(FILES).union(*(files for files in tables if files <= found))
 
 
 def _as_kept(section: Section, origin: Origin) -> Section:

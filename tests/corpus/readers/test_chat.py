@@ -48,6 +48,7 @@ def test_system_and_tool_roles_are_kept(file: File) -> None:
     [
         ([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}], "one\ntwo"),
         ([{"type": "text", "value": "one"}], "one"),
+        ([{"type": "input_text", "text": "one"}, {"type": "output_text", "text": "two"}], "one\ntwo"),
         (["one", "two"], "one\ntwo"),
         ([], ""),
     ],
@@ -63,11 +64,15 @@ def test_parts_that_are_no_text_are_kept_as_a_label(file: File) -> None:
     assert dialogue.turns == (Turn("user", "Look:", {"parts": [image]}),)
 
 
-def test_a_message_that_only_calls_a_tool_has_no_text_and_keeps_the_call(file: File) -> None:
+@pytest.mark.parametrize("content", [{}, {"content": None}])
+@pytest.mark.parametrize("key", ["tool_calls", "function_call", "refusal"])
+def test_a_message_that_only_calls_a_tool_has_no_text_and_keeps_the_call(
+    file: File, key: str, content: dict[str, None]
+) -> None:
     call = [{"id": "1", "function": {"name": "search"}}]
-    record = {"messages": [{"role": "assistant", "tool_calls": call}, {"role": "user", "content": "Thanks."}]}
+    record = {"messages": [{"role": "assistant", key: call, **content}, {"role": "user", "content": "Thanks."}]}
     (dialogue,) = load(file("a.jsonl", jsonl(record)))
-    assert dialogue.turns[0] == Turn("assistant", "", {"tool_calls": call})
+    assert dialogue.turns[0] == Turn("assistant", "", {key: call})
 
 
 def test_every_other_key_is_kept_as_a_label(file: File) -> None:
@@ -165,7 +170,10 @@ def test_chitchat_bursts_are_flattened_into_messages(file: File) -> None:
         ({"messages": 5}, "expected 'messages' to be a list, found the number 5"),
         ({"messages": [{"content": "Hi."}]}, "expected a key 'role', found the keys 'content'"),
         ({"messages": [{"role": "user"}]}, "expected 'content' to be a string or a list of parts, found none"),
-        ({"messages": [{"role": "user", "content": 5}]}, "expected 'content' to be a list, found the number 5"),
+        (
+            {"messages": [{"role": "user", "content": 5}]},
+            "expected 'content' to be a string or a list of parts, found the",
+        ),
         ({"messages": []}, "expected at least one turn, found none"),
         ({"messages": ["Hi."]}, "expected a record to be an object, found the string 'Hi.'"),
         ({"conversations": [{"from": "human"}]}, "expected a key 'value', found the keys 'from'"),

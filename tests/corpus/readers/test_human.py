@@ -71,6 +71,6 @@ def test_the_real_form_has_300_pairs_with_three_annotators_each(data: Path) -> N
 def test_the_real_scores_file_has_600_pairs_with_other_metrics_beside(data: Path) -> None:
     corpus = load(data / "dailydialog_human" / "Eng_Scores_queries_gen_gtruth_replies.csv")
     labels = [dialogue.turns[1].labels for dialogue in corpus]
-    assert len(corpus) >= 590  # 600 rows of three; equal pairs meet
+    assert len(corpus) == 600
     assert sum(len(label["ratings"]["engagement"]) for label in labels) == 1800
     assert labels[0]["scores"]["Ruber_Unref_Score"] == 7.995745e-06

@@ -24,6 +24,12 @@ def test_empathetic_rows_of_one_conversation_are_one_dialogue(file: File) -> Non
     assert (dialogue.id, dialogue.split) == ("c1", "train")
 
 
+def test_a_bad_row_makes_its_conversation_bad_and_no_other(file: File) -> None:
+    rows = "c1,1,a,b,0,Hi.,,\nc1,2,a,b,1\nc1,3,a,b,0,Bye.,,\nc2,1,a,b,0,Yo.,,\n"
+    corpus = load(file("train.csv", HEADER + rows), on_error="skip")
+    assert ([dialogue.id for dialogue in corpus], corpus.skipped) == (["c2"], {"expected 8 columns": 1})
+
+
 # --- PersonaChat ------------------------------------------------------------------------------------------------------
 
 PARLAI = (
@@ -41,11 +47,12 @@ def test_parlai_numbers_start_again_with_each_dialogue(file: File) -> None:
 
 
 def test_parlai_views_of_the_same_dialogues_are_read_once(file: File) -> None:
-    for view in ("self_revised", "both_original", "self_original"):
+    for view in ("self_revised", "both_original", "both_original_no_cands", "self_original"):
         folder = file(f"valid_{view}.txt", PARLAI).parent
     corpus = load(folder)
     assert len(corpus) == 2
-    assert {Path(path).name for path in corpus.ignored} == {"valid_self_revised.txt", "valid_self_original.txt"}
+    others = {"valid_self_revised.txt", "valid_self_original.txt", "valid_both_original_no_cands.txt"}
+    assert {Path(path).name for path in corpus.ignored} == others
     assert set(corpus.ignored.values()) == {"another view of the dialogues in valid_both_original.txt"}
 
 

@@ -78,8 +78,36 @@ def test_parquet_in_our_form_must_have_turns_everywhere(tmp_path: Path) -> None:
 
     rows = pa.Table.from_pylist([{"id": "x", "split": "all", "labels": None, "turns": []}], schema=SCHEMA)
     pq.write_table(rows, tmp_path / "a.parquet")
-    with pytest.raises(CorpusError, match="expected at least one turn in every dialogue, found none"):
+    with pytest.raises(CorpusError, match=r"a\.parquet:1: expected at least one turn, found none"):
         load(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"turns": [{"speaker": "A", "text": None, "labels": None}]},
+        {"labels": "no json"},
+        {"labels": "[1]"},
+        {"id": None},
+    ],
+)
+def test_a_bad_row_in_our_form_is_counted_and_the_others_are_read(tmp_path: Path, change: dict[str, object]) -> None:
+    from turnwise.corpus.dialogue import SCHEMA
+
+    row = {"id": "x", "split": "all", "labels": None, "turns": [{"speaker": "A", "text": "Hi.", "labels": None}]}
+    pq.write_table(pa.Table.from_pylist([row, {**row, **change}, row], schema=SCHEMA), tmp_path / "a.parquet")
+    corpus = load(tmp_path / "a.parquet", on_error="skip")
+    assert (len(corpus), sum(corpus.skipped.values())) == (2, 1)
+    assert corpus.problems[0].startswith(f"{tmp_path / 'a.parquet'}:2: ")
+
+
+def test_our_form_is_recognised_with_large_strings_as_other_tools_write_them(tmp_path: Path) -> None:
+    turn = pa.struct([("speaker", pa.large_string()), ("text", pa.large_string()), ("labels", pa.large_string())])
+    fields = [(name, pa.large_string()) for name in ("id", "split", "labels")]
+    schema = pa.schema([*fields, ("turns", pa.large_list(turn))])
+    row = {"id": "x", "split": "all", "labels": None, "turns": [{"speaker": "A", "text": "Hi.", "labels": None}]}
+    pq.write_table(pa.Table.from_pylist([row], schema=schema), tmp_path / "a.parquet")
+    assert load(tmp_path / "a.parquet")[0].texts == ["Hi."]
 
 
 def test_a_saved_data_set_is_read_by_split(tmp_path: Path) -> None:

@@ -37,6 +37,24 @@ def test_dailydialog_labels_stand_beside_the_text(file: File) -> None:
     assert second.turns[0].labels == {"act": "directive", "emotion": "surprise"}
 
 
+def test_dailydialog_labels_keep_to_their_lines(file: File) -> None:
+    file("dialogues_act_test.txt", "1\n\n2\n")
+    path = file("dialogues_test.txt", "One . __eou__\n\nThree ? __eou__\n")
+    assert [dialogue.turns[0].labels for dialogue in load(path)] == [{"act": "inform"}, {"act": "question"}]
+
+
+def test_labels_without_a_text_are_reported(file: File) -> None:
+    file("dialogues_act_test.txt", "1\n2\n")
+    with pytest.raises(CorpusError, match="expected a line of text for every line of acts, found only 1 lines of text"):
+        load(file("dialogues_test.txt", "One . __eou__\n"))
+
+
+def test_the_file_of_all_dialogues_is_not_read_beside_its_splits(file: File) -> None:
+    folder = file("dialogues_text.txt", "Hi . __eou__\n").parent
+    file("train/dialogues_train.txt", "Hi . __eou__\n")
+    assert load(folder).splits == {"train": 1}
+
+
 def test_dailydialog_topics_go_with_the_file_of_all_dialogues(file: File) -> None:
     file("dialogues_topic.txt", "6\n")
     path = file("dialogues_text.txt", "Where is the station ? __eou__ There . __eou__\n")
@@ -47,5 +65,5 @@ def test_dailydialog_topics_go_with_the_file_of_all_dialogues(file: File) -> Non
 def test_labels_that_do_not_fit_the_turns_are_reported(file: File, acts: str) -> None:
     file("dialogues_act_test.txt", acts)
     path = file("dialogues_test.txt", "Well ? __eou__ Fine ! __eou__\n")
-    with pytest.raises(CorpusError, match=r"dialogues_test\.txt:1: expected 2 acts, found"):
+    with pytest.raises(CorpusError, match=r"dialogues_test\.txt:1: expected a known act for every turn, found"):
         load(path)

@@ -29,6 +29,7 @@ from turnwise.corpus.streams import (
     pieces,
     without,
 )
+from turnwise.errors import CorpusError
 
 # --- messages --------------------------------------------------------------------------------------------------------
 
@@ -51,13 +52,18 @@ def parse_messages(record: Record) -> list[Dialogue]:
     ]
 
 
+WITHOUT_CONTENT = {"tool_calls", "function_call", "refusal", "audio"}  # what may stand in the place of a content
+TEXT_PARTS = ("text", "input_text", "output_text")
+
+
 def _message(message: Any) -> Turn:
     if type(message) is dict and len(message) == 2:  # by far the most common shape, so it goes first
         role, content = message.get("role"), message.get("content")
         if type(role) is str and type(content) is str:
             return Turn(role, content)
     role = member(message, "role", str)
-    text, parts = _content(message.get("content", "" if "tool_calls" in message else None))
+    content = message.get("content")
+    text, parts = ("", []) if content is None and WITHOUT_CONTENT & message.keys() else _content(content)
     labels = without(message, "role", "content")
     return Turn(role, text, _lifted({**labels, "parts": parts} if parts else labels))
 
@@ -66,10 +72,10 @@ def _content(content: Any) -> tuple[str, list[Any]]:
     """Text of a message, and the parts of it that are no text (images, say)."""
     if isinstance(content, str):
         return content, []
-    if content is None:
-        raise BadRecord("'content' to be a string or a list of parts", "none")
+    if not isinstance(content, list):
+        raise BadRecord("'content' to be a string or a list of parts", "none" if content is None else describe(content))
     texts, others = [], []
-    for part in need(content, list, "'content'"):
+    for part in content:
         text = part if isinstance(part, str) else _part_text(part)
         texts.append(text) if text is not None else others.append(part)
     return "\n".join(texts), others
@@ -77,7 +83,7 @@ def _content(content: Any) -> tuple[str, list[Any]]:
 
 def _part_text(part: Any) -> str | None:
     part = need(part, dict, "a content part")
-    if part.get("type", "text") != "text":
+    if part.get("type", "text") not in TEXT_PARTS:
         return None
     text = part.get("text", part.get("value"))
     return need(text, str, "the text of a content part")
@@ -86,7 +92,9 @@ def _part_text(part: Any) -> str | None:
 def _lifted(labels: dict[str, Any]) -> dict[str, Any]:
     """Labels we wrote ourselves stand under `labels`; on reading they move up beside foreign keys."""
     own = labels.get("labels")
-    return {**without(labels, "labels"), **own} if isinstance(own, dict) else labels
+    if isinstance(own, dict) and not own.keys() & (labels.keys() - {"labels"}):
+        return {**without(labels, "labels"), **own}
+    return labels
 
 
 def _id(value: Any, key: str) -> str:
@@ -123,6 +131,9 @@ _PLAIN = pa.schema(
 )
 
 
+LINE_END = ord("\n")
+
+
 def _plain_batches(block: memoryview) -> list[pa.RecordBatch] | None:
     """The block as columns, or None if any record in it is not entirely plain."""
     options = pj.ParseOptions(explicit_schema=_PLAIN, unexpected_field_behavior="error")
@@ -134,6 +145,8 @@ def _plain_batches(block: memoryview) -> list[pa.RecordBatch] | None:
         return None
     if not all(map(bytes.isascii, pieces(block))) and not _is_utf8(table):
         return None  # Arrow takes bytes on trust
+    if table.num_rows != sum(piece.count(b"\n") for piece in pieces(block)) + (block[-1] != LINE_END):
+        return None  # blank lines, or records that do not keep to their lines
     batches = [_plain_turns(batch) for batch in table.to_batches()]
     return None if None in batches else batches
 
@@ -188,7 +201,7 @@ def _labelled_batch(block: bytes) -> pa.RecordBatch | None:
             heads.append(_head(record))
         ids, splits, labels = (pa.array(column, pa.string()) for column in zip(*heads, strict=True))
         texts = [pa.array(column, pa.string()) for column in (roles, contents)]
-    except (KeyError, TypeError, AttributeError, ValueError, pa.ArrowException):
+    except (KeyError, TypeError, AttributeError, ValueError, CorpusError, pa.ArrowException):
         return None  # the careful path finds out what it was
     if any(column.null_count for column in texts):
         return None

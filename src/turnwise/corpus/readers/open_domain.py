@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -29,20 +28,29 @@ from turnwise.corpus.streams import (
 
 def read_empathetic(source: Source) -> Iterator[Item]:
     """One utterance a row; commas inside a field are written `_comma_`, so quotes mean nothing."""
-    rows = csv_records(source, quoted=False)
-    for _, group in groupby(rows, key=lambda row: "" if isinstance(row, BadRecord) else row.value.get("conv_id", "")):
-        records = list(group)
-        bad = [record for record in records if isinstance(record, BadRecord)]
-        yield from bad
-        good = [record for record in records if isinstance(record, Record)]
-        if good:
-            yield _empathetic(good)
+    conversation: list[Record | BadRecord] = []
+    for row in csv_records(source, quoted=False):
+        if conversation and isinstance(row, Record) and _conversation(row) != _conversation(conversation[0]):
+            yield _empathetic(conversation)
+            conversation = []
+        conversation.append(row)
+    if conversation:
+        yield _empathetic(conversation)
 
 
-def _empathetic(rows: Sequence[Record]) -> tuple[int, Dialogue] | BadRecord:
-    first = rows[0]
+def _conversation(row: Record | BadRecord) -> str:
+    return "" if isinstance(row, BadRecord) else str(row.value.get("conv_id", ""))
+
+
+def _empathetic(rows: Sequence[Record | BadRecord]) -> tuple[int, Dialogue] | BadRecord:
+    """A conversation; one bad row makes the whole of it bad, for a dialogue with a gap is another dialogue."""
+    good = [row for row in rows if isinstance(row, Record)]
+    for row in rows:
+        if isinstance(row, BadRecord):
+            return row
+    first = good[0]
     try:
-        turns = tuple(Turn(_cell(row, "speaker_idx"), _cell(row, "utterance"), _tags(row)) for row in rows)
+        turns = tuple(Turn(_cell(row, "speaker_idx"), _cell(row, "utterance"), _tags(row)) for row in good)
         labels = {"emotion": _cell(first, "context"), "situation": _cell(first, "prompt")}
         selfeval = first.value.get("selfeval")
         labels |= {"selfeval": selfeval} if selfeval else {}
@@ -107,15 +115,16 @@ def _persona_pair(columns: list[str]) -> Iterator[Turn]:
 
 def other_views(paths: Sequence[Path]) -> dict[Path, str]:
     """ParlAI's PersonaChat files show one set of dialogues with other personas beside it: one view a split is read."""
-    views: dict[tuple[Path, str], dict[str, Path]] = {}
+    views: dict[tuple[Path, str], list[tuple[int, Path]]] = {}
     for path in paths:
         if match := _VIEW.fullmatch(plain_name(path)):
-            views.setdefault((path.parent, match.group(1)), {})[f"{match.group(2)}_{match.group(3)}"] = path
+            view = f"{match.group(2)}_{match.group(3)}"
+            worth = _VIEWS_BY_WORTH.index(view) if view in _VIEWS_BY_WORTH else len(_VIEWS_BY_WORTH)
+            views.setdefault((path.parent, match.group(1)), []).append((worth, path))
     aside: dict[Path, str] = {}
     for found in views.values():
-        best = min(found, key=lambda view: _VIEWS_BY_WORTH.index(view) if view in _VIEWS_BY_WORTH else 99)
-        reason = f"another view of the dialogues in {found[best].name}"
-        aside |= {path: reason for view, path in found.items() if view != best}
+        best = min(found)[1]
+        aside |= {path: f"another view of the dialogues in {best.name}" for _, path in found if path != best}
     return aside
 
 
@@ -137,7 +146,8 @@ def parse_wizard(record: Record) -> list[Dialogue]:
     )
     labels = without(record.value, "dialog", "chosen_topic_passage", "persona")
     persona = record.value.get("persona")
-    labels |= {"persona": {"0_Wizard": [persona]}} if isinstance(persona, str) else {}
+    wizard = next((turn.speaker for turn in turns if turn.speaker.endswith("Wizard")), "0_Wizard")
+    labels |= {"persona": {wizard: [persona]}} if isinstance(persona, str) else {}
     return [Dialogue(turns, record.key, labels=labels)]
 
 

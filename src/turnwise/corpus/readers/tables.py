@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from turnwise.corpus.dialogue import SCHEMA, Dialogue
+from turnwise.corpus.dialogue import SCHEMA, TURN, Dialogue
 from turnwise.corpus.readers import Item, Parser, alternate, parsed
 from turnwise.corpus.readers.text import END, split_marked
-from turnwise.corpus.streams import BadRecord, Record, Source, csv_records, describe, member, need, without
+from turnwise.corpus.streams import (
+    BadRecord,
+    Record,
+    Source,
+    csv_records,
+    describe,
+    member,
+    need,
+    why_not_text,
+    without,
+)
 
 CONTEXT = ("context", "query", "question", "prompt", "source")
 RESPONSE = ("response", "reply", "answer", "completion", "target")
@@ -63,7 +74,15 @@ def parse_utterances(record: Record) -> list[Dialogue]:
 
 def is_native(schema: pa.Schema) -> bool:
     """Whether a table is in our own form already."""
-    return set(schema.names) >= set(SCHEMA.names) and schema.field("turns").type == SCHEMA.field("turns").type
+    if not set(schema.names) >= set(SCHEMA.names):
+        return False
+    turns = schema.field("turns").type
+    is_list = pa.types.is_list(turns) or pa.types.is_large_list(turns)
+    return is_list and pa.types.is_struct(turns.value_type) and _names(turns.value_type) >= _names(TURN)
+
+
+def _names(struct: pa.StructType) -> set[str]:
+    return {struct.field(place).name for place in range(struct.num_fields)}
 
 
 def parquet_batches(source: Source) -> Iterator[pa.RecordBatch]:
@@ -80,7 +99,7 @@ def table_items(batches: Iterable[pa.RecordBatch], parse: Parser | None) -> Iter
     row = 1
     for batch in batches:
         if parse is None:
-            yield native_batch(batch)
+            yield from _native_items(batch, row)
         else:
             yield from parsed(_rows(batch, row), parse)
         row += batch.num_rows
@@ -100,16 +119,34 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
-def native_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A batch in our own schema, checked: no null turns, at least one turn each."""
-    batch = pa.RecordBatch.from_arrays(
-        [batch[name].cast(SCHEMA.field(name).type) for name in SCHEMA.names], schema=SCHEMA
+def _native_items(batch: pa.RecordBatch, first: int) -> Iterator[Item]:
+    """A batch in our own form: bad rows by their number, then the sound ones as they are."""
+    columns = [batch[name].cast(SCHEMA.field(name).type) for name in SCHEMA.names]
+    batch = pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+    problems = {place: problem for place, row in enumerate(batch.to_pylist()) if (problem := _why_not_row(row))}
+    yield from (BadRecord(problem.expected, problem.found, first + place) for place, problem in problems.items())
+    yield batch.filter(pa.array([place not in problems for place in range(batch.num_rows)]))
+
+
+def _why_not_row(row: dict[str, Any]) -> BadRecord | None:
+    """What keeps a row from being a dialogue: gaps, no turns, labels that are no JSON objects, text that is none."""
+    turns = row["turns"]
+    if not turns:
+        return BadRecord("at least one turn", "none")
+    texts = [row["id"], *(part for turn in turns for part in ((turn or {}).get("speaker"), (turn or {}).get("text")))]
+    if any(text is None for text in texts):
+        return BadRecord("an id, speakers and texts", "null")
+    problem = why_not_text("\n".join(texts))
+    if problem is not None:
+        return BadRecord("UTF-8 text", problem)
+    labels = [row["labels"], *(turn["labels"] for turn in turns)]
+    return (
+        None if all(map(_is_json_object, filter(None, labels))) else BadRecord("labels as JSON objects", "other text")
     )
-    turns = batch["turns"]
-    flat = turns.flatten()
-    speakers, texts = flat.field("speaker"), flat.field("text")
-    if turns.null_count or flat.null_count or speakers.null_count or texts.null_count or batch["id"].null_count:
-        raise BadRecord("ids, speakers and texts in every row", "null")
-    if len(turns) and int(turns.value_lengths().to_numpy(zero_copy_only=False).min()) == 0:
-        raise BadRecord("at least one turn in every dialogue", "none")
-    return batch
+
+
+def _is_json_object(text: str) -> bool:
+    try:
+        return isinstance(orjson.loads(text), dict)
+    except orjson.JSONDecodeError:
+        return False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import chain, repeat
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from turnwise.corpus.streams import (
     member,
     need,
     plain_name,
+    shown,
 )
 
 END = "__eou__"
@@ -67,8 +68,9 @@ def _blocks(source: Source) -> Iterator[tuple[int, Dialogue]]:
 
 def companion_of(path: Path) -> Path | None:
     """The file with ids, speakers and labels beside a text file, where there is one."""
-    companion = path.with_name(plain_name(path).removesuffix(".txt") + COMPANION)
-    return companion if companion.is_file() else None
+    name = plain_name(path)
+    companion = path.with_name(name.removesuffix(".txt") + COMPANION)
+    return companion if name.endswith(".txt") and companion.is_file() else None
 
 
 def _completed(dialogues: Iterator[tuple[int, Dialogue]], companion: Source) -> Iterator[Item]:
@@ -113,79 +115,94 @@ def _complete(dialogue: Dialogue, record: Record | BadRecord) -> Dialogue:
 # --- DailyDialog ------------------------------------------------------------------------------------------------------
 
 ACTS = {"1": "inform", "2": "question", "3": "directive", "4": "commissive"}
-EMOTIONS = dict(enumerate(["no emotion", "anger", "disgust", "fear", "happiness", "sadness", "surprise"]))
-TOPICS = [
-    "ordinary life",
-    "school life",
-    "culture & education",
-    "attitude & emotion",
-    "relationship",
-    "tourism",
-    "health",
-    "work",
-    "politics",
-    "finance",
-]
+EMOTIONS = {
+    "0": "no emotion",
+    "1": "anger",
+    "2": "disgust",
+    "3": "fear",
+    "4": "happiness",
+    "5": "sadness",
+    "6": "surprise",
+}
+TOPICS = {
+    "1": "ordinary life",
+    "2": "school life",
+    "3": "culture & education",
+    "4": "attitude & emotion",
+    "5": "relationship",
+    "6": "tourism",
+    "7": "health",
+    "8": "work",
+    "9": "politics",
+    "10": "finance",
+}
+NAMES = {"act": ACTS, "emotion": EMOTIONS}
 _LABEL_FILE = re.compile(r"dialogues_(act|emotion|topic)(_\w+)?\.txt")
 
 
 def read_dailydialog(source: Source) -> Iterator[Item]:
-    """`dialogues_SPLIT.txt` with `dialogues_act_SPLIT.txt` and `dialogues_emotion_SPLIT.txt` beside it.
+    """`dialogues_SPLIT.txt` with `dialogues_act_SPLIT.txt` and `dialogues_emotion_SPLIT.txt` beside it, line by line.
 
     Topics are numbered along `dialogues_text.txt`, the file of all dialogues, so they go with that file only.
     """
     name = source.name.removeprefix("dialogues").removesuffix(".txt")
-    acts = _label_lines(source.path, "act", name)
-    emotions = _label_lines(source.path, "emotion", name)
-    topics = _label_lines(source.path, "topic", "") if name == "_text" else repeat("")
-    for (number, dialogue), act, emotion, topic in zip(_marked(source), acts, emotions, topics, strict=False):
-        try:
-            yield number, _labelled(dialogue, act.split(), emotion.split(), topic.strip())
-        except BadRecord as bad:
-            yield bad.at(number)
+    kinds = [("act", name), ("emotion", name), *([("topic", "_text")] if name == "_text" else [])]
+    labels = [(kind, found) for kind, split in kinds if (found := _label_lines(source.path, kind, split)) is not None]
+    number = 0
+    for number, line in lines(source):
+        beside = {kind: next(found, "").split() for kind, found in labels}
+        if line.strip():
+            try:
+                yield number, _labelled(Dialogue(alternate(split_marked(line))), beside)
+            except BadRecord as bad:
+                yield bad.at(number)
+    for kind, found in labels:
+        if any(line.strip() for line in found):
+            yield BadRecord(f"a line of text for every line of {kind}s", f"only {number} lines of text", number)
 
 
-def _label_lines(path: Path, kind: str, name: str) -> Iterator[str]:
-    """Lines of the label file beside `path`; blank for ever where there is none or when it is too short."""
+def _label_lines(path: Path, kind: str, name: str) -> Iterator[str] | None:
+    """Lines of the label file beside `path`, where there is one."""
     name = "" if name == "_text" else name
     for ending in ("", *COMPRESSED):
         file = path.with_name(f"dialogues_{kind}{name}.txt{ending}")
         if file.is_file():
-            return chain((line for _, line in lines(Source(file))), repeat("missing"))
-    return repeat("")
+            return (line for _, line in lines(Source(file)))
+    return None
 
 
-def _labelled(dialogue: Dialogue, acts: list[str], emotions: list[str], topic: str) -> Dialogue:
+def _labelled(dialogue: Dialogue, beside: dict[str, list[str]]) -> Dialogue:
+    """The dialogue with the names that its labels' numbers stand for."""
+    topic = _named(beside.pop("topic"), TOPICS, 1, "topic") if "topic" in beside else None
     count = len(dialogue.turns)
-    act_names = _named(acts, ACTS, count, "acts")
-    emotion_names = _named(emotions, {str(number): name for number, name in EMOTIONS.items()}, count, "emotions")
+    by_kind = {kind: _named(numbers, NAMES[kind], count, kind) for kind, numbers in beside.items()}
     turns = tuple(
-        turn._replace(labels={key: value for key, value in (("act", act), ("emotion", emotion)) if value})
-        for turn, act, emotion in zip(dialogue.turns, act_names, emotion_names, strict=True)
+        turn._replace(labels={kind: names[place] for kind, names in by_kind.items()})
+        for place, turn in enumerate(dialogue.turns)
     )
-    labels = (
-        {"topic": _named([topic], {str(n): name for n, name in enumerate(TOPICS, 1)}, 1, "topic")[0]} if topic else {}
-    )
-    return dialogue._replace(turns=turns, labels=labels)
+    return dialogue._replace(turns=turns, labels={"topic": topic[0]} if topic else {})
 
 
 def _named(numbers: Sequence[str], names: dict[str, str], count: int, what: str) -> list[str]:
-    if not numbers:
-        return [""] * count
     if len(numbers) != count or not all(number in names for number in numbers):
-        raise BadRecord(f"{count} {what}", f"{' '.join(numbers)!r}")
+        expected = "a known topic" if what == "topic" else f"a known {what} for every turn"
+        raise BadRecord(expected, f"{shown(' '.join(numbers))} for {count} turns")
     return [names[number] for number in numbers]
 
 
 def label_files(paths: Sequence[Path]) -> dict[Path, str]:
-    """Label files stand beside the text they label and are read with it."""
-    return {
-        path: "read as labels of the text beside it"
-        if "topic" not in path.name or any(plain_name(other) == "dialogues_text.txt" for other in paths)
-        else "topics are numbered along dialogues_text.txt, which is not here"
-        for path in paths
-        if _LABEL_FILE.fullmatch(plain_name(path))
+    """Label files are read with the text they label; the file of all dialogues holds those of the splits again."""
+    names = {path: plain_name(path) for path in paths}
+    has_splits = any(re.fullmatch(r"dialogues_(train|validation|test)\.txt", name) for name in names.values())
+    aside = {
+        path: "read as labels of the text beside it" for path, name in names.items() if _LABEL_FILE.fullmatch(name)
     }
+    if has_splits:
+        everything = {
+            path: name for path, name in names.items() if name in ("dialogues_text.txt", "dialogues_topic.txt")
+        }
+        aside |= {path: "all dialogues again, in another order than the splits" for path in everything}
+    return aside
 
 
 def companion_files(paths: Sequence[Path]) -> dict[Path, str]:

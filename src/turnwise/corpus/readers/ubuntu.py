@@ -34,8 +34,11 @@ def read_ubuntu_csv(source: Source) -> Iterator[Item]:
 def _ubuntu_row(record: Record) -> list[Dialogue | LeftOut]:
     """`__eou__` ends a message and `__eot__` a speaker's turn; a wrong response (Label 0) was never said."""
     row = record.value
-    if row.get("Label", "1").strip() not in ("1", "1.0"):
+    label = row.get("Label", "1").strip()
+    if label in ("0", "0.0"):
         return [LeftOut("negative sample (Label 0): its response belongs to another dialogue")]
+    if label not in ("1", "1.0"):
+        raise BadRecord("a Label of 0 or 1", shown(label))
     response = row["Ground Truth Utterance"] if "Ground Truth Utterance" in row else member(row, "Utterance", str)
     said = [*member(row, "Context", str).split("__eot__")]
     bursts = [burst for burst in said if burst.strip()] + [response]
@@ -107,10 +110,10 @@ def _conversations(annotation: Source, count: int) -> list[list[int]]:
 def _link(line: str, number: int, count: int, name: str) -> tuple[int, int]:
     parts = line.split()
     if len(parts) < 2 or not (parts[0].isdecimal() and parts[1].isdecimal()):
-        raise BadRecord(f"two message numbers on line {number} of {name}", shown(line))
+        raise BadRecord("two message numbers in a reply link", f"{shown(line)} on line {number} of {name}")
     one, other = int(parts[0]), int(parts[1])
     if max(one, other) >= count:
-        raise BadRecord(f"message numbers under {count} on line {number} of {name}", shown(line))
+        raise BadRecord("reply links between messages of the log", f"{shown(line)} on line {number} of {name}")
     return one, other
 
 
