@@ -78,7 +78,8 @@ def _mark(folder: Path, to: str) -> None:
 
 def _check_ours(folder: Path) -> None:
     """Replacing a folder deletes what is in it, so every file in it must be one that we wrote."""
-    foreign = sorted(contents(folder) - _marked(folder))
+    ours = _marked(folder)
+    foreign = sorted(contents(folder) - ours if ours else (path.name for path in folder.iterdir()))
     if foreign:
         raise OutputError(
             f"{folder}: expected a folder that Turnwise wrote, found {foreign[0]!r}, which it did not. "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -112,31 +112,39 @@ def read_messages(source: Source) -> Iterator[Item]:
     if not is_json_lines(source.head()):
         yield from parsed(json_records(source), parse_messages)
         return
-    for (first, block), batches in map_ahead(lambda item: _plain_batches(item[1]), line_blocks(source)):
+    for (first, block), columns in map_ahead(lambda item: _columns(item[1]), line_blocks(source)):
+        batches = columns if columns is None or columns.is_whole else _labelled(columns, bytes(block))
         if batches is not None:
-            yield from batches
-        elif (batch := _labelled_batch(bytes(block))) is not None:
-            yield batch
+            yield from batches.batches
         else:
             numbered = enumerate(bytes(block).splitlines(), first)
             yield from parsed((json_line(line, n) for n, line in numbered if line.strip()), parse_messages)
 
 
-_PLAIN = pa.schema(
-    [
-        ("id", pa.string()),
-        ("split", pa.string()),
-        ("messages", pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))),
-    ]
-)
+class _Columns(NamedTuple):
+    """A block as columns, and whether they hold all that its records say."""
+
+    batches: list[pa.RecordBatch]
+    is_whole: bool
 
 
-LINE_END = ord("\n")
+_MESSAGES = ("messages", pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())])))
+_PLAIN = pa.schema([("id", pa.string()), ("split", pa.string()), _MESSAGES])
+_LINE_END = ord("\n")
 
 
-def _plain_batches(block: memoryview) -> list[pa.RecordBatch] | None:
-    """The block as columns, or None if any record in it is not entirely plain."""
-    options = pj.ParseOptions(explicit_schema=_PLAIN, unexpected_field_behavior="error")
+def _columns(block: memoryview) -> _Columns | None:
+    """The block through Arrow's parser: all of it, or the messages alone where records have other keys as well."""
+    whole = _arrow_batches(block, _PLAIN, "error")
+    if whole is not None:
+        return _Columns(whole, is_whole=True)
+    messages = _arrow_batches(block, pa.schema([_MESSAGES]), "ignore")
+    return None if messages is None else _Columns(messages, is_whole=False)
+
+
+def _arrow_batches(block: memoryview, schema: pa.Schema, unexpected: str) -> list[pa.RecordBatch] | None:
+    """Records of just this schema; None where Arrow refuses them, or where it would take what we do not."""
+    options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected)
     # One thread a block, for blocks run side by side already; a record must fit into Arrow's own block.
     reading = pj.ReadOptions(use_threads=False, block_size=len(block))
     try:
@@ -145,7 +153,7 @@ def _plain_batches(block: memoryview) -> list[pa.RecordBatch] | None:
         return None
     if not all(map(bytes.isascii, pieces(block))) and not _is_utf8(table):
         return None  # Arrow takes bytes on trust
-    if table.num_rows != sum(piece.count(b"\n") for piece in pieces(block)) + (block[-1] != LINE_END):
+    if table.num_rows != sum(piece.count(b"\n") for piece in pieces(block)) + (block[-1] != _LINE_END):
         return None  # blank lines, or records that do not keep to their lines
     batches = [_plain_turns(batch) for batch in table.to_batches()]
     return None if None in batches else batches
@@ -168,9 +176,11 @@ def _plain_turns(batch: pa.RecordBatch) -> pa.RecordBatch | None:
     has_gaps = messages.null_count or turns.null_count or role.null_count or content.null_count
     if has_gaps or not pc.all(pc.greater(pc.list_value_length(messages), 0)).as_py():
         return None
-    if any(_has_nul_byte(column) for column in (batch["id"], batch["split"], role, content)):
+    names = batch.schema.names
+    ids, splits = (batch[key] if key in names else pa.nulls(len(batch), pa.string()) for key in ("id", "split"))
+    if any(_has_nul_byte(column) for column in (ids, splits, role, content)):
         return None
-    return settled(batch_of(batch["id"], batch["split"], messages.offsets, role, content))
+    return settled(batch_of(ids, splits, messages.offsets, role, content))
 
 
 def _is_utf8(table: pa.Table) -> bool:
@@ -181,31 +191,26 @@ def _is_utf8(table: pa.Table) -> bool:
     return True
 
 
-def _labelled_batch(block: bytes) -> pa.RecordBatch | None:
-    """A block of plain messages with other keys beside them, or None if any message has more than role and content."""
-    if b"\0" in block or b"\\u0000" in block:
+def _labelled(columns: _Columns, block: bytes) -> _Columns | None:
+    """The columns completed with ids, splits and labels, or None if any message has more than role and content."""
+    if b"\\u0000" in block:
         return None
     heads: list[tuple[str | None, str | None, str | None]] = []
-    roles: list[str] = []
-    contents: list[str] = []
-    offsets = [0]
     try:
-        for line in filter(bytes.strip, block.splitlines()):
+        for line in block.splitlines():
             record = orjson.loads(line)
             messages = record.pop("messages")
-            roles += [message["role"] for message in messages]
-            contents += [message["content"] for message in messages]
-            if not messages or sum(map(len, messages)) != 2 * len(messages):
+            if sum(map(len, messages)) != 2 * len(messages):
                 return None
-            offsets.append(len(roles))
             heads.append(_head(record))
         ids, splits, labels = (pa.array(column, pa.string()) for column in zip(*heads, strict=True))
-        texts = [pa.array(column, pa.string()) for column in (roles, contents)]
     except (KeyError, TypeError, AttributeError, ValueError, CorpusError, pa.ArrowException):
         return None  # the careful path finds out what it was
-    if any(column.null_count for column in texts):
+    table = pa.Table.from_batches(columns.batches)
+    if len(ids) != len(table):
         return None
-    return settled(batch_of(ids, splits, pa.array(offsets, pa.int32()), *texts, labels=labels))
+    completed = pa.table([ids, splits, labels, table["turns"]], schema=table.schema)
+    return _Columns(completed.to_batches(), is_whole=True)
 
 
 def _head(record: dict[str, Any]) -> tuple[str | None, str | None, str | None]:
