@@ -13,12 +13,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from turnwise import corpus, errors, metrics, record, report
+    from turnwise import corpus, errors, metrics, overlap, record, report
     from turnwise.corpus import Corpus, Dialogue, Turn, load
     from turnwise.errors import TurnwiseError
     from turnwise.record import Origin, Score
 
-_MODULES = ("corpus", "errors", "metrics", "record", "report")
+_MODULES = ("corpus", "errors", "metrics", "overlap", "record", "report")
 _NAMES = {
     "Corpus": "corpus",
     "Dialogue": "corpus",
@@ -39,6 +39,7 @@ __all__ = [
     "errors",
     "load",
     "metrics",
+    "overlap",
     "record",
     "report",
 ]

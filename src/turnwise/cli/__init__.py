@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import typer
 
-from turnwise.cli import corpus, demo, metrics
+from turnwise.cli import corpus, demo, metrics, overlap
 from turnwise.cli.console import complain
 from turnwise.errors import TurnwiseError
 
@@ -22,6 +22,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(corpus.app, name="corpus")
+app.add_typer(overlap.app, name="overlap")
 app.command(name="metrics", epilog=metrics.EPILOG)(metrics.metrics)
 app.command(name="demo", epilog=demo.EPILOG)(demo.demo)
 

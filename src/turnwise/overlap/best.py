@@ -1,0 +1,139 @@
+"""The best match of every bag, or of every (context, response) sample, in a training set: exact, by counting.
+
+For each probe, the posting lists of its tokens are walked once and shared tokens counted for every training bag at
+once. A threshold cannot help here (the best match of a clean sample is a poor one), so this visits what a join skips;
+counters stay in the processor's cache, and probes run on all cores.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+
+from turnwise.overlap.tokens import Bags, Ints, Ranks
+
+Ratios = np.ndarray[Any, np.dtype[np.float64]]
+NONE = -1  # the match of what overlaps with nothing
+
+
+@dataclass(frozen=True)
+class Best:
+    """For each probe the highest ratio, and the first place that reaches it (or -1)."""
+
+    ratio: Ratios
+    match: Ints
+
+
+def best_match(parts: list[tuple[Bags, Bags]], *, is_self: bool = False) -> Best:
+    """Probe each part's first bags against its second; a sample scores the least of its parts, the best of all places.
+
+    `parts` holds one pair of bags for whole units, two for samples (context and response). With `is_self` a place does
+    not match itself.
+    """
+    indexes = [_postings(train.offsets, train.tokens) for _, train in parts]
+    probes, count = len(parts[0][0]), len(parts[0][1])
+    if len(parts) == 1:
+        parts, indexes = parts * 2, indexes * 2  # the least of one part is the part itself
+
+    def work(low: int, high: int) -> tuple[Ratios, Ints]:
+        (first, first_train), (second, second_train) = parts
+        found: tuple[Ratios, Ints] = _best(
+            first.offsets,
+            first.tokens,
+            second.offsets,
+            second.tokens,
+            *indexes[0],
+            *indexes[1],
+            first_train.sizes,
+            second_train.sizes,
+            first is second,
+            is_self,
+            low,
+            high,
+        )
+        return found
+
+    edges = np.linspace(0, probes, min(max(1, probes), 64) + 1).astype(int).tolist()
+    with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
+        ratios, matches = zip(*threads.map(work, edges[:-1], edges[1:]), strict=True)
+    if not count:
+        return Best(np.zeros(probes), np.full(probes, NONE, dtype=np.int64))
+    return Best(np.concatenate(ratios), np.concatenate(matches))
+
+
+@numba.njit(cache=True, nogil=True)
+def _postings(offsets: Ints, tokens: Ranks) -> tuple[Ints, Ranks]:
+    """For each token the bags that hold it, in order."""
+    vocabulary = tokens.max() + 1 if len(tokens) else 0
+    starts = np.zeros(vocabulary + 1, dtype=np.int64)
+    for token in tokens:
+        starts[token + 1] += 1
+    starts = np.cumsum(starts)
+    free = starts.copy()
+    bags = np.empty(len(tokens), dtype=np.int32)
+    for bag in range(len(offsets) - 1):
+        for place in range(offsets[bag], offsets[bag + 1]):
+            bags[free[tokens[place]]] = bag
+            free[tokens[place]] += 1
+    return starts, bags
+
+
+@numba.njit(cache=True, nogil=True)
+def _count(mine: Ranks, starts: Ints, bags: Ranks, counts: Ranks) -> None:
+    """Shared tokens of one bag with every other."""
+    counts[:] = 0
+    for token in mine:
+        if token + 1 < len(starts):
+            for place in range(starts[token], starts[token + 1]):
+                counts[bags[place]] += 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _best(
+    first_offsets: Ints,
+    first_tokens: Ranks,
+    second_offsets: Ints,
+    second_tokens: Ranks,
+    first_starts: Ints,
+    first_bags: Ranks,
+    second_starts: Ints,
+    second_bags: Ranks,
+    first_sizes: Ints,
+    second_sizes: Ints,
+    is_one_part: bool,
+    is_self: bool,
+    low: int,
+    high: int,
+) -> tuple[Ratios, Ints]:
+    """The best match of probes from `low` up to `high`.
+
+    Ratios are compared as floating-point numbers: the quotient of two integers this small is rounded correctly, so
+    equal ratios are equal numbers and different ratios are different ones.
+    """
+    ratios = np.zeros(high - low)
+    matches = np.full(high - low, NONE, dtype=np.int64)
+    first_counts = np.zeros(len(first_sizes), dtype=np.int32)
+    second_counts = first_counts if is_one_part else np.zeros(len(second_sizes), dtype=np.int32)
+    for probe in range(low, high):
+        first = first_tokens[first_offsets[probe] : first_offsets[probe + 1]]
+        second = second_tokens[second_offsets[probe] : second_offsets[probe + 1]]
+        _count(first, first_starts, first_bags, first_counts)
+        if not is_one_part:
+            _count(second, second_starts, second_bags, second_counts)
+        best = 0.0
+        for place in range(len(first_counts)):
+            if first_counts[place] == 0 or second_counts[place] == 0 or (is_self and place == probe):
+                continue
+            ratio = 2 * first_counts[place] / (len(first) + first_sizes[place])
+            if ratio > best:
+                ratio = min(ratio, 2 * second_counts[place] / (len(second) + second_sizes[place]))
+                if ratio > best:
+                    best = ratio
+                    matches[probe - low] = place
+        ratios[probe - low] = best
+    return ratios, matches

@@ -1,0 +1,404 @@
+"""The exact join: all pairs of bags whose overlap ratio R(u, v) = 2|u ∩ v| / (|u| + |v|) reaches a threshold.
+
+No approximation. With rarest tokens first, two bags that overlap enough share a token among their first few (prefix
+filter) and are of similar size (length filter); postings carry a 64-bit signature of their bag, whose differing bits
+bound the overlap from above before any token is compared. A pair is met once for each prefix token it shares and is
+verified only at the first. Thresholds are fractions, all bounds integers: a ratio at exactly the threshold is decided
+exactly.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numba
+import numpy as np
+
+from turnwise.errors import UsageError
+from turnwise.overlap.tokens import Bags, Ints, Ranks
+
+Signatures = np.ndarray[Any, np.dtype[np.uint64]]
+BAG_BITS, SIZE_BITS, PLACE_BITS = 28, 20, 16  # of a posting: which bag, how large, where in it the token stands
+CHUNKS_PER_CORE = 16  # bags differ in cost; small chunks keep all cores busy to the end
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of bags and how many tokens they share; `first` and `second` are places in the joined bags."""
+
+    first: Ints
+    second: Ints
+    shared: Ints
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+def exact_threshold(threshold: float | str | Fraction) -> Fraction:
+    """A threshold as the fraction its decimal digits say: 0.8 is 4/5, not the nearest binary number."""
+    fraction = threshold if isinstance(threshold, Fraction) else Fraction(str(threshold))
+    if not 0 < fraction <= 1:
+        raise UsageError(f"A threshold lies above 0 and at most at 1, found {threshold}.")
+    return fraction
+
+
+def join(
+    first: Bags, second: Bags | None = None, *, threshold: float | str | Fraction, is_strict: bool = False
+) -> Pairs:
+    """All pairs at or (strict) over a threshold: within one set of bags, or between two.
+
+    Within one set each pair is given once, the smaller place first. Pairs come sorted by `first`, then `second`.
+    Empty bags overlap with nothing.
+    """
+    limit = exact_threshold(threshold)
+    left, right = _Collapsed(first), _Collapsed(second) if second is not None else None
+    index = Index(right.bags if right is not None else left.bags, limit, is_self=right is None)
+    met = index.pairs_with(left.bags, is_strict=is_strict)
+    return _sorted(left.expanded(met, right, limit, is_strict=is_strict))
+
+
+class _Collapsed:
+    """Identical bags are joined once: distinct bags in order of size, and the places each one stands for."""
+
+    def __init__(self, bags: Bags) -> None:
+        order = _identical_order(bags)
+        starts = np.flatnonzero(_begins(bags.offsets, bags.tokens, order))
+        self.bags = bags.take(order[starts])
+        self.members = order  # places, identical bags side by side
+        self.edges = np.append(starts, len(order))
+
+    def expanded(self, met: Pairs, right: _Collapsed | None, limit: Fraction, *, is_strict: bool) -> Pairs:
+        """Pairs of distinct bags into pairs of places; within one set, copies of one bag are pairs as well."""
+        other = self if right is None else right
+        sizes = np.diff(self.edges)[met.first] * np.diff(other.edges)[met.second]
+        if right is not None:
+            first, second, shared = _products(
+                self.members, self.edges, other.members, other.edges, met, int(sizes.sum())
+            )
+            return Pairs(first, second, shared)
+        first, second, shared = _products(self.members, self.edges, self.members, self.edges, met, int(sizes.sum()))
+        own = _own_pairs(self.members, self.edges, self.bags.sizes) if not (is_strict and limit == 1) else _no_pairs()
+        low, high = np.minimum(first, second), np.maximum(first, second)
+        return Pairs(*(np.concatenate(parts) for parts in zip((low, high, shared), own, strict=True)))
+
+
+def _identical_order(bags: Bags) -> Ints:
+    """Places with identical bags side by side, each group in order of place."""
+    keys = _hashes(bags.offsets, bags.tokens)
+    order = np.lexsort((np.arange(len(bags)), keys[1], keys[0], bags.sizes))
+    return np.asarray(order, dtype=np.int64)
+
+
+def _no_pairs() -> tuple[Ints, Ints, Ints]:
+    return (np.zeros(0, np.int64),) * 3
+
+
+def _products(
+    left: Ints, left_edges: Ints, right: Ints, right_edges: Ints, met: Pairs, total: int
+) -> tuple[Ints, Ints, Ints]:
+    if total == len(met) and len(left_edges) - 1 == len(left) and len(right_edges) - 1 == len(right):
+        return left[met.first], right[met.second], met.shared
+    return _expand(left, left_edges, right, right_edges, met.first, met.second, met.shared, total)
+
+
+def _own_pairs(members: Ints, edges: Ints, sizes: Ints) -> tuple[Ints, Ints, Ints]:
+    counts = np.diff(edges)
+    total = int((counts * (counts - 1) // 2)[sizes > 0].sum())
+    return _expand_own(members, edges, sizes, total) if total else _no_pairs()
+
+
+def _sorted(pairs: Pairs) -> Pairs:
+    order = np.lexsort((pairs.second, pairs.first))
+    return Pairs(pairs.first[order], pairs.second[order], pairs.shared[order])
+
+
+class Index:
+    """Postings of prefix tokens of bags in order of size, ready to be probed from all cores.
+
+    Because the bags are in order of size, so is every posting list, and the length filter is a binary search and an
+    end. Where bags are joined with themselves each one looks for smaller partners only, which needs shorter prefixes.
+    """
+
+    def __init__(self, bags: Bags, limit: Fraction, *, is_self: bool) -> None:
+        if len(bags) >= 1 << BAG_BITS or (len(bags) and int(bags.sizes.max()) >= 1 << SIZE_BITS):
+            raise UsageError(
+                f"An index holds 2^{BAG_BITS} bags of 2^{SIZE_BITS} tokens: split the corpus, or use Spark."
+            )
+        self.bags, self.limit, self.is_self = bags, limit, is_self
+        self.signatures = signatures_of(bags.offsets, bags.tokens)
+        vocabulary = int(bags.tokens.max()) + 1 if len(bags.tokens) else 0
+        self.starts, self.postings = _build(
+            bags.offsets, bags.tokens, self.signatures, vocabulary, limit.numerator, limit.denominator, is_self
+        )
+
+    def pairs_with(self, bags: Bags, *, is_strict: bool) -> Pairs:
+        """Probe with other bags, or with the index's own."""
+        signatures = self.signatures if self.is_self else signatures_of(bags.offsets, bags.tokens)
+
+        def probe(low: int, high: int) -> tuple[Ints, Ints, Ints]:
+            found: tuple[Ints, Ints, Ints] = _probe(
+                bags.offsets,
+                bags.tokens,
+                signatures,
+                self.bags.offsets,
+                self.bags.tokens,
+                self.starts,
+                self.postings,
+                self.limit.numerator,
+                self.limit.denominator,
+                is_strict,
+                self.is_self,
+                low,
+                high,
+            )
+            return found
+
+        return Pairs(*(np.concatenate(parts) for parts in zip(*_in_chunks(len(bags), probe), strict=True)))
+
+
+def _in_chunks(count: int, work: Callable[[int, int], tuple[Ints, Ints, Ints]]) -> Iterator[tuple[Ints, Ints, Ints]]:
+    """Work on ranges in threads: compiled loops release the interpreter's lock."""
+    cores = os.cpu_count() or 1
+    edges = np.linspace(0, count, min(max(1, count), cores * CHUNKS_PER_CORE) + 1).astype(int)
+    with ThreadPoolExecutor(cores) as threads:
+        yield from threads.map(work, edges[:-1].tolist(), edges[1:].tolist())
+
+
+# --- Compiled ---------------------------------------------------------------------------------------------------------
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _popcount(x: np.uint64) -> np.int64:
+    x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _needed(one: Any, other: Any, top: int, bottom: int) -> Any:
+    """Least overlap o with 2o / (one + other) ≥ top / bottom."""
+    return (top * (one + other) + 2 * bottom - 1) // (2 * bottom)
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _least_partner(size: int, top: int, bottom: int) -> int:
+    """Least size b with which a bag can reach the threshold: 2b / (size + b) ≥ top / bottom."""
+    return (top * size + (2 * bottom - top) - 1) // (2 * bottom - top)
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _prefix(size: int, top: int, bottom: int) -> int:
+    """How many of a bag's first tokens must be looked up: one more than may be missing from its smallest partner."""
+    return int(size - _needed(size, _least_partner(size, top, bottom), top, bottom) + 1)
+
+
+@numba.njit(cache=True, nogil=True, parallel=True)
+def signatures_of(offsets: Ints, tokens: Ranks) -> Signatures:
+    """A bit for each token: where two signatures differ in n bits, the bags differ in at least n tokens."""
+    signatures = np.zeros(len(offsets) - 1, dtype=np.uint64)
+    for bag in numba.prange(len(signatures)):
+        bits = np.uint64(0)
+        for place in range(offsets[bag], offsets[bag + 1]):
+            bits |= np.uint64(1) << ((np.uint64(tokens[place]) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(58))
+        signatures[bag] = bits
+    return signatures
+
+
+@numba.njit(cache=True, nogil=True, parallel=True)
+def _hashes(offsets: Ints, tokens: Ranks) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """Two independent hashes of every bag."""
+    hashes = np.zeros((2, len(offsets) - 1), dtype=np.uint64)
+    for bag in numba.prange(len(offsets) - 1):
+        one, other = np.uint64(14695981039346656037), np.uint64(0x9E3779B97F4A7C15)
+        for place in range(offsets[bag], offsets[bag + 1]):
+            token = np.uint64(tokens[place])
+            one = (one ^ token) * np.uint64(1099511628211)
+            other = (other + token + np.uint64(1)) * np.uint64(0xD6E8FEB86659FD93)
+            other ^= other >> np.uint64(32)
+        hashes[0, bag], hashes[1, bag] = one, other
+    return hashes
+
+
+@numba.njit(cache=True, nogil=True)
+def _begins(offsets: Ints, tokens: Ranks, order: Ints) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Where in this order a bag differs from the one before; tokens are compared, hashes only brought them together."""
+    begins = np.ones(len(order), dtype=np.bool_)
+    for place in range(1, len(order)):
+        one, other = order[place - 1], order[place]
+        size = offsets[one + 1] - offsets[one]
+        if size == offsets[other + 1] - offsets[other]:
+            same = True
+            for step in range(size):
+                if tokens[offsets[one] + step] != tokens[offsets[other] + step]:
+                    same = False
+                    break
+            begins[place] = not same
+    return begins
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _indexed(size: int, top: int, bottom: int, is_self: bool) -> int:
+    """How many of a bag's first tokens must be findable: fewer where all partners are at least as large."""
+    if size == 0:
+        return 0
+    return size - _needed(size, size, top, bottom) + 1 if is_self else _prefix(size, top, bottom)
+
+
+@numba.njit(cache=True, nogil=True)
+def _build(
+    offsets: Ints, tokens: Ranks, signatures: Signatures, vocabulary: int, top: int, bottom: int, is_self: bool
+) -> tuple[Ints, Signatures]:
+    """Posting lists: for each token, the bags that have it in their prefix, as a signature and a packed word."""
+    starts = np.zeros(vocabulary + 1, dtype=np.int64)
+    for bag in range(len(offsets) - 1):
+        for place in range(_indexed(offsets[bag + 1] - offsets[bag], top, bottom, is_self)):
+            starts[tokens[offsets[bag] + place] + 1] += 1
+    starts = np.cumsum(starts)
+    free = starts.copy()
+    postings = np.empty((starts[-1], 2), dtype=np.uint64)
+    for bag in range(len(offsets) - 1):
+        size = offsets[bag + 1] - offsets[bag]
+        for place in range(_indexed(size, top, bottom, is_self)):
+            token = tokens[offsets[bag] + place]
+            postings[free[token], 0] = signatures[bag]
+            postings[free[token], 1] = _packed(bag, size, place)
+            free[token] += 1
+    return starts, postings
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _packed(bag: int, size: int, place: int) -> np.uint64:
+    """Size on top, so that words are in order of size; a place too large is told smaller, which costs time only."""
+    place = min(place, (1 << PLACE_BITS) - 1)
+    return np.uint64(size << (BAG_BITS + PLACE_BITS) | bag << PLACE_BITS | place)
+
+
+@numba.njit(cache=True, nogil=True)
+def _first_of_size(postings: Signatures, low: int, high: int, size: int) -> int:
+    """First posting of a bag at least so large."""
+    while low < high:
+        middle = (low + high) // 2
+        if np.int64(postings[middle, 1] >> np.uint64(BAG_BITS + PLACE_BITS)) < size:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@numba.njit(cache=True, nogil=True)
+def _verified(one: Ranks, other: Ranks, token: int, needed: int) -> int:
+    """Shared tokens of two bags; -1 if too few, or if this token is not the first they share."""
+    i = j = shared = 0
+    while i < len(one) and j < len(other):
+        if one[i] == other[j]:
+            if shared == 0 and one[i] != token:
+                return -1
+            shared += 1
+            i += 1
+            j += 1
+        elif one[i] < other[j]:
+            i += 1
+            if shared + len(one) - i < needed:
+                return -1
+        else:
+            j += 1
+            if shared + len(other) - j < needed:
+                return -1
+    return shared if shared >= needed else -1
+
+
+@numba.njit(cache=True, nogil=True)
+def _probe(
+    offsets: Ints,
+    tokens: Ranks,
+    signatures: Signatures,
+    index_offsets: Ints,
+    index_tokens: Ranks,
+    starts: Ints,
+    postings: Signatures,
+    top: int,
+    bottom: int,
+    is_strict: bool,
+    is_self: bool,
+    low: int,
+    high: int,
+) -> tuple[Ints, Ints, Ints]:
+    """Pairs of the bags from `low` up to `high` with indexed ones."""
+    found = np.empty((1024, 3), dtype=np.int64)
+    count = 0
+    for bag in range(low, high):
+        mine = tokens[offsets[bag] : offsets[bag + 1]]
+        size = len(mine)
+        if size == 0:
+            continue
+        signature = signatures[bag]
+        least = _least_partner(size, top, bottom)
+        most = size if is_self else size * (2 * bottom - top) // top
+        for place in range(_prefix(size, top, bottom)):
+            token = mine[place]
+            if token + 1 >= len(starts):
+                break
+            end = starts[token + 1]
+            for posting in range(_first_of_size(postings, starts[token], end, least), end):
+                word = postings[posting, 1]
+                other = np.int64((word >> np.uint64(PLACE_BITS)) & np.uint64((1 << BAG_BITS) - 1))
+                other_size = np.int64(word >> np.uint64(BAG_BITS + PLACE_BITS))
+                if other_size > most or (is_self and other >= bag):
+                    break
+                needed = _needed(size, other_size, top, bottom)
+                if is_strict and 2 * bottom * needed == top * (size + other_size):
+                    needed += 1
+                if size + other_size - _popcount(signature ^ postings[posting, 0]) < 2 * needed:
+                    continue
+                other_place = np.int64(word & np.uint64((1 << PLACE_BITS) - 1))
+                if size - place < needed or other_size - other_place < needed:
+                    continue
+                theirs = index_tokens[index_offsets[other] : index_offsets[other + 1]]
+                shared = _verified(mine, theirs, token, needed)
+                if shared < 0:
+                    continue
+                if count == len(found):
+                    larger = np.empty((2 * count, 3), dtype=np.int64)
+                    larger[:count] = found
+                    found = larger
+                found[count, 0] = bag
+                found[count, 1] = other
+                found[count, 2] = shared
+                count += 1
+    return found[:count, 0].copy(), found[:count, 1].copy(), found[:count, 2].copy()
+
+
+@numba.njit(cache=True, nogil=True)
+def _expand(
+    left: Ints, left_edges: Ints, right: Ints, right_edges: Ints, one: Ints, other: Ints, shared: Ints, total: int
+) -> tuple[Ints, Ints, Ints]:
+    """Every place of one distinct bag with every place of its partner."""
+    first, second, common = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64)
+    filled = 0
+    for pair in range(len(one)):
+        for i in range(left_edges[one[pair]], left_edges[one[pair] + 1]):
+            for j in range(right_edges[other[pair]], right_edges[other[pair] + 1]):
+                first[filled], second[filled], common[filled] = left[i], right[j], shared[pair]
+                filled += 1
+    return first, second, common
+
+
+@numba.njit(cache=True, nogil=True)
+def _expand_own(members: Ints, edges: Ints, sizes: Ints, total: int) -> tuple[Ints, Ints, Ints]:
+    """Every pair of copies of one bag."""
+    first, second, common = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64)
+    filled = 0
+    for bag in range(len(sizes)):
+        if sizes[bag] == 0:
+            continue
+        for i in range(edges[bag], edges[bag + 1]):
+            for j in range(i + 1, edges[bag + 1]):
+                first[filled], second[filled], common[filled] = members[i], members[j], sizes[bag]
+                filled += 1
+    return first, second, common
