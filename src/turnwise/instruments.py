@@ -36,6 +36,17 @@ def describe_corpus(corpus: Corpus) -> Finding:
     return Finding(summary.to_dict(), section_of(summary, examples=list(examples_of(corpus))), origin)
 
 
+def measure_overlap(corpus: Corpus) -> Finding:
+    """How much of the test split is in the training split."""
+    from turnwise.overlap.measure import measure_with_examples
+    from turnwise.overlap.report import chosen_examples
+    from turnwise.overlap.report import section_of as overlap_section
+
+    measured = measure_with_examples(corpus.split("train"), corpus.split("test"), choose=chosen_examples)
+    return Finding(measured.result.to_dict(), overlap_section(measured), measured.result.origin)
+
+
 INSTRUMENTS: dict[str, Instrument] = {
     "corpus": Instrument("What is in the corpus?", describe_corpus),
+    "overlap": Instrument("Is the test set in the training set?", measure_overlap),
 }
