@@ -1,16 +1,22 @@
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
-from turnwise.atomic import whole_file, whole_folder
+from turnwise import atomic
+from turnwise.atomic import MARK, contents, whole_file, whole_folder
 from turnwise.errors import OutputError
+
+Whole = Callable[[str | Path], AbstractContextManager[Path]]
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
@@ -101,3 +107,243 @@ def test_a_killed_writer_leaves_no_half_folder(tmp_path: Path) -> None:
         writer.wait()
     time.sleep(0.01)
     assert not (tmp_path / "out").exists()
+
+
+GENERATIONS = """
+import sys
+from turnwise import atomic
+if sys.argv[2] == "two renames":
+    atomic._exchange = lambda new, place: False
+for generation in range(int(sys.argv[3])):
+    with atomic.whole_folder(sys.argv[1]) as unfinished:
+        for n in range(5):
+            (unfinished / f"{n}.txt").write_text(f"{sys.argv[4]} {generation}")
+    if generation == 0:
+        print("one is there", flush=True)
+"""
+
+
+def generations(out: Path, *, swap: str = "exchange", count: int, name: str) -> subprocess.Popen[str]:
+    """A process that replaces a folder of five equal files again and again."""
+    command = [sys.executable, "-c", GENERATIONS, str(out), swap, str(count), name]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def assert_whole(out: Path) -> None:
+    assert sorted(path.name for path in out.iterdir()) == [f"{n}.txt" for n in range(5)]
+    assert len({path.read_text() for path in out.iterdir()}) == 1
+
+
+KILLED_AT_EVERY_STEP = """
+import os, signal, sys
+from pathlib import Path
+from turnwise.atomic import whole_folder
+
+def write(generation):
+    with whole_folder(sys.argv[1]) as unfinished:
+        for n in range(5):
+            (unfinished / f"{n}.txt").write_text(generation)
+
+def killed_at(step):
+    seen = 0
+    def count(event, arguments):
+        nonlocal seen
+        seen += event.startswith(("os.", "shutil.", "tempfile.", "ctypes.", "open"))
+        if seen > step:
+            os.kill(os.getpid(), signal.SIGKILL)
+    write("old")
+    child = os.fork()
+    if not child:
+        sys.addaudithook(count)
+        write("new")
+        os._exit(0)
+    return os.waitpid(child, 0)[1] != 0
+
+step = 0
+while killed_at(step):
+    step += 1
+    print(*sorted(path.name + "=" + path.read_text() for path in Path(sys.argv[1]).glob("*")))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux swaps folders in one step")
+def test_a_writer_killed_at_any_step_leaves_the_old_folder_or_the_new_one(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", KILLED_AT_EVERY_STEP, str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    old, new = (" ".join(f"{n}.txt={generation}" for n in range(5)) for generation in ("old", "new"))
+    assert set(done.stdout.splitlines()) == {old, new}
+    assert all(path.name == "out" or path.name.startswith(MARK) for path in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("swap", ["exchange", "two renames"])
+def test_writers_of_one_folder_do_not_trip_over_each_other(tmp_path: Path, swap: str) -> None:
+    writers = [generations(tmp_path / "out", swap=swap, count=60, name=name) for name in "abc"]
+    for writer in writers:
+        assert writer.communicate(timeout=120)[1] == ""
+        assert writer.returncode == 0
+    assert_whole(tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux swaps folders in one step")
+def test_while_a_folder_is_replaced_there_is_always_one(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "0.txt").write_text("old")
+    looks = 0
+    with generations(tmp_path / "out", count=100, name="x") as writer:
+        while writer.poll() is None:
+            assert (tmp_path / "out" / "0.txt").is_file()
+            looks += 1
+    assert looks > 100
+
+
+def without_exchange(new: Path, place: Path) -> bool:
+    return False
+
+
+def test_without_an_exchange_two_renames_replace_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(atomic, "_exchange", without_exchange)
+    test_a_folder_replaces_the_old_one_whole(tmp_path)
+
+
+@pytest.mark.parametrize("failure", [KeyboardInterrupt(), OSError(errno.EIO, "Input/output error")])
+def test_a_failure_between_two_renames_puts_the_old_folder_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: BaseException
+) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "old.txt").write_text("old")
+    move = atomic._move
+
+    def fail_in_the_middle(folder: Path, place: Path) -> bool:
+        if folder.name.startswith(MARK) and not place.exists():
+            raise failure
+        return move(folder, place)
+
+    monkeypatch.setattr(atomic, "_exchange", without_exchange)
+    monkeypatch.setattr(atomic, "_move", fail_in_the_middle)
+    with pytest.raises((OutputError, KeyboardInterrupt)), whole_folder(tmp_path / "out"):
+        pass
+    assert contents(tmp_path) == {"out/old.txt"}
+
+
+def test_a_folder_that_came_up_meanwhile_is_kept_unless_it_may_be_replaced(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="not empty"), whole_folder(tmp_path / "out", overwrite=False) as unfinished:
+        (unfinished / "new.txt").write_text("new")
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "other.txt").write_text("other")
+    assert contents(tmp_path) == {"out/other.txt"}
+
+
+def test_a_check_can_refuse_before_and_after_the_block(tmp_path: Path) -> None:
+    def refuse(path: Path) -> None:
+        raise OutputError(f"{path}: not ours")
+
+    with pytest.raises(OutputError, match="not ours"), whole_folder(tmp_path / "out", check=refuse) as unfinished:
+        (unfinished / "new.txt").write_text("new")
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "notes.txt").write_text("mine")
+    assert contents(tmp_path) == {"out/notes.txt"}
+    with pytest.raises(OutputError, match="not ours"), whole_folder(tmp_path / "out", check=refuse):
+        raise AssertionError("the block must not begin")
+
+
+def test_a_file_that_exists_is_kept_unless_it_may_be_replaced(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("mine")
+    with pytest.raises(OutputError, match="this file exists"), whole_file(tmp_path / "a.txt", overwrite=False):
+        pass
+    assert (tmp_path / "a.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", [".", "..", "", "../here", "link"])
+def test_the_folder_we_are_in_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "link").symlink_to(tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(OutputError, match="found the one we are in"), whole_folder(name):
+        raise AssertionError("the block must not begin")
+    assert contents(tmp_path) == {"here/link"}
+
+
+def test_a_mounted_disk_is_refused() -> None:
+    with pytest.raises(OutputError, match="found a mounted disk"), whole_folder("/proc"):
+        raise AssertionError("the block must not begin")
+
+
+@pytest.mark.parametrize("whole", [whole_file, whole_folder])
+def test_a_device_is_no_place_to_write(whole: Whole) -> None:
+    with pytest.raises(OutputError, match="found a device, pipe or socket"), whole("/dev/full"):
+        raise AssertionError("the block must not begin")
+
+
+@pytest.mark.parametrize("whole", [whole_file, whole_folder])
+def test_links_in_a_circle_lead_nowhere(tmp_path: Path, whole: Whole) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "a")
+    with pytest.raises(OutputError), whole(tmp_path / "a"):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_link_to_a_result_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "out").symlink_to(tmp_path / "disk")
+    (tmp_path / "a.txt").symlink_to(tmp_path / "b.txt")
+    with whole_folder(tmp_path / "out") as folder, whole_file(tmp_path / "a.txt") as file:
+        (folder / "new.txt").write_text("new")
+        file.write_text("new")
+    assert (tmp_path / "out").is_symlink()
+    assert (tmp_path / "disk" / "new.txt").read_text() == (tmp_path / "b.txt").read_text() == "new"
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.EIO])
+@pytest.mark.parametrize("whole", [whole_file, whole_folder])
+def test_what_the_disk_refuses_is_one_line(tmp_path: Path, whole: Whole, code: int) -> None:
+    with pytest.raises(OutputError) as caught, whole(tmp_path / "out"):
+        raise OSError(code, "two\nlines")
+    assert str(caught.value).startswith(f"{tmp_path / 'out'}: cannot be written: {os.strerror(code)}.")
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("whole", [whole_file, whole_folder])
+def test_other_errors_inside_the_block_stay_what_they_are(tmp_path: Path, whole: Whole) -> None:
+    with pytest.raises(FileNotFoundError), whole(tmp_path / "out"):
+        (tmp_path / "nothing").read_text()
+    with pytest.raises(BrokenPipeError), whole(tmp_path / "out"):
+        raise BrokenPipeError
+
+
+@pytest.mark.parametrize("whole", [whole_file, whole_folder])
+def test_a_name_that_no_disk_takes_is_one_line(tmp_path: Path, whole: Whole) -> None:
+    with pytest.raises(OutputError, match="cannot be written: File name too long"), whole(tmp_path / ("x" * 300)):
+        pass
+
+
+def test_everything_is_on_the_disk_before_it_gets_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[str] = []
+    sync, rename = os.fsync, Path.rename
+
+    def fsync(handle: int) -> None:
+        steps.append(Path(f"/proc/self/fd/{handle}").readlink().name)
+        sync(handle)
+
+    def renamed(path: Path, target: Path) -> Path:
+        steps.append("rename")
+        return rename(path, target)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(Path, "rename", renamed)
+    with whole_folder(tmp_path / "out") as unfinished:
+        (unfinished / "tables").mkdir()
+        (unfinished / "tables" / "a.csv").write_text("1")
+    assert sorted(steps[:2]) == ["a.csv", "tables"]
+    assert steps[2].startswith(MARK)
+    assert steps[3:] == ["rename", tmp_path.name]
+
+
+def test_a_files_bytes_are_on_the_disk_before_it_gets_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[bool] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: seen.append((tmp_path / "a.txt").exists()))
+    with whole_file(tmp_path / "a.txt") as unfinished:
+        unfinished.write_text("whole")
+    assert seen == [False, True]  # the file before, its folder after

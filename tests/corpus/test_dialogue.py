@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from turnwise.corpus import Corpus, Dialogue, Turn
 from turnwise.corpus import dialogue as dialogue_module
 from turnwise.corpus.dialogue import in_corpus_order
-from turnwise.errors import UsageError
+from turnwise.errors import CorpusError, UsageError
 
 GREETING = Dialogue((Turn("A", "Hi."), Turn("B", "Hello.", {"act": "greet"})), "d1", "train", {"topic": "none"})
 QUESTION = Dialogue((Turn("A", "Why?"), Turn("B", "Because."), Turn("A", "Ah.")), "d2", "test")
@@ -21,6 +21,12 @@ def corpus() -> Corpus:
 
 def test_a_dialogue_comes_back_as_it_went_in(corpus: Corpus) -> None:
     assert list(corpus) == [GREETING, QUESTION]
+
+
+@pytest.mark.parametrize("turns", [(), (Turn("A", "a\0b"),), (Turn("A", "\ud800"),)])
+def test_what_cannot_be_stored_is_refused(turns: tuple[Turn, ...]) -> None:
+    with pytest.raises(CorpusError, match=r"dialogue 1 \(x\): expected"):
+        Corpus.of([Dialogue(turns, "x")])
 
 
 def test_a_dialogue_is_found_by_its_place(corpus: Corpus) -> None:

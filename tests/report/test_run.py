@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -104,6 +105,35 @@ def test_a_folder_with_other_files_is_never_replaced(tmp_path: Path, section: Se
     with pytest.raises(OutputError, match="found other files"):
         write_run(tmp_path, instrument="x", data={}, section=section, origin=ORIGIN)
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+@pytest.mark.parametrize("name", ["notes.md", "tables/mine.csv", "tables/old/scores.csv", ".git/config", "kept/a.txt"])
+def test_a_run_with_a_file_of_somebody_else_is_never_replaced(written: Path, section: Section, name: str) -> None:
+    (written / name).parent.mkdir(exist_ok=True)
+    (written / name).write_text("years of work")
+    with pytest.raises(OutputError, match=rf"found other files \('{re.escape(name)}'\)"):
+        write_run(written, instrument="x", data={}, section=section, origin=ORIGIN)
+    assert (written / name).read_text() == "years of work"
+
+
+@pytest.mark.parametrize(
+    "content", ["{}", "[1]", "not json", '{"score": 3}', '{"schema_version": 1}', '{"schema_version": 9}', ""]
+)
+def test_a_folder_with_another_programs_result_is_never_replaced(
+    tmp_path: Path, section: Section, content: str
+) -> None:
+    (tmp_path / "result.json").write_text(content)
+    with pytest.raises(
+        OutputError, match=r"expected a new folder or an earlier run, found other files \('result\.json'\)"
+    ):
+        write_run(tmp_path, instrument="x", data={}, section=section, origin=ORIGIN)
+    assert (tmp_path / "result.json").read_text() == content
+
+
+def test_a_run_with_tables_of_one_long_name_is_replaced(tmp_path: Path) -> None:
+    twins = Section("T", "t", "", [Table(["a"], [[1]], "x" * 80), Table(["a"], [[2]], "x" * 80)])
+    for _ in range(2):
+        write_run(tmp_path / "run", instrument="x", data={}, section=twins, origin=ORIGIN)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import orjson
 import pyarrow as pa
 
 from turnwise.corpus.dialogue import SCHEMA, TURN, Dialogue, Labels
+from turnwise.corpus.streams import BadRecord, why_not_text
 from turnwise.errors import CorpusError
 
 BATCH_TURNS = 65_536  # what reading holds as Python objects at any time,
@@ -34,7 +35,7 @@ class Columns:
         self.characters = 0
 
     def add(self, dialogue: Dialogue, *, default_id: str, default_split: str) -> None:
-        """Append one dialogue; it must have turns and encodable text (`check` says so kindly)."""
+        """Append one dialogue, of which `why_not_dialogue` has nothing to say."""
         encoded = [encode_labels(turn.labels) for turn in dialogue.turns]
         labels = encode_labels(dialogue.labels)
         self.ids.append(dialogue.id or default_id)
@@ -72,6 +73,15 @@ class Columns:
         """Everything collected so far."""
         self.flush()
         return pa.Table.from_batches(self.batches, schema=SCHEMA)
+
+
+def why_not_dialogue(dialogue: Dialogue) -> BadRecord | None:
+    """What keeps a dialogue from being stored, or None."""
+    if not dialogue.turns:
+        return BadRecord("at least one turn", "none")
+    texts = [part for turn in dialogue.turns for part in (turn.speaker, turn.text)]
+    problem = why_not_text("\n".join([dialogue.id, dialogue.split, *texts]))
+    return BadRecord("UTF-8 text", problem) if problem else None
 
 
 def settled(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -29,7 +29,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from turnwise.errors import UsageError
+from turnwise.errors import CorpusError, UsageError
 
 Labels = Mapping[str, Any]
 
@@ -91,16 +91,19 @@ class Corpus:
     name: str = "corpus"
     format: str = "python"
     skipped: Mapping[str, int] = field(default_factory=dict)  # reason -> records left out on reading
+    bad_records: int = 0  # how many of them were bad; others were sound, but no dialogues
     problems: tuple[str, ...] = ()  # the first of them, as `file:line: expected …, found …`
     ignored: Mapping[str, str] = field(default_factory=dict)  # file -> why it was not read
 
     @classmethod
     def of(cls, dialogues: Iterable[Dialogue], *, name: str = "corpus") -> Corpus:
         """Build a corpus from dialogues made in Python; those without a split belong to ``all``."""
-        from turnwise.corpus.columns import Columns
+        from turnwise.corpus.columns import Columns, why_not_dialogue
 
         columns = Columns()
         for number, dialogue in enumerate(dialogues, 1):
+            if (problem := why_not_dialogue(dialogue)) is not None:
+                raise CorpusError(f"dialogue {number} ({dialogue.id or 'no id'}): {problem}")
             columns.add(dialogue, default_id=f"{name}-{number}", default_split="all")
         return cls(columns.table(), name=name)
 

@@ -17,13 +17,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from turnwise.corpus.columns import Columns
+from turnwise.corpus.columns import Columns, why_not_dialogue
 from turnwise.corpus.dialogue import Corpus, Dialogue, in_corpus_order
 from turnwise.corpus.formats import FORMATS, detect, format_named
 from turnwise.corpus.hub import hub_parts, is_saved
 from turnwise.corpus.readers import Item, Part
 from turnwise.corpus.split import split_of
-from turnwise.corpus.streams import BadRecord, LeftOut, Source, plain_name, why_not_text
+from turnwise.corpus.streams import BadRecord, LeftOut, Source, plain_name
 from turnwise.errors import CorpusError, MissingExtraError, UsageError, unknown_name
 
 OnError = Literal["fail", "skip"]
@@ -42,6 +42,7 @@ class Account:
     on_error: OnError
     skipped: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
+    bad_records: int = 0
     on_problem: Callable[[str], None] = lambda problem: None
 
     def bad(self, label: str, problem: BadRecord) -> None:
@@ -49,6 +50,7 @@ class Account:
         where = f"{label}:{problem.line}" if problem.line else label
         if self.on_error == "fail":
             raise CorpusError(f"{where}: {problem}")
+        self.bad_records += 1
         self.skipped[f"expected {problem.expected}"] += 1
         self.on_problem(f"{where}: {problem}")
         if len(self.problems) < MOST_PROBLEMS:
@@ -91,6 +93,7 @@ def load(
         name=name or _name_of(paths),
         format=", ".join(dict.fromkeys(part.format for part in parts)),
         skipped=dict(account.skipped),
+        bad_records=account.bad_records,
         problems=tuple(account.problems),
         ignored=ignored,
     )
@@ -284,15 +287,6 @@ def _id_prefix(label: str, folder: str) -> str:
     """Ids made by us say where a dialogue came from: `train/chats-17` is the 17th of that file."""
     path = Path(label).absolute().relative_to(folder)
     return path.with_name(DATA_ENDING.sub("", plain_name(path))).as_posix()
-
-
-def why_not_dialogue(dialogue: Dialogue) -> BadRecord | None:
-    """What keeps a dialogue from being stored, or None."""
-    if not dialogue.turns:
-        return BadRecord("at least one turn", "none")
-    texts = [part for turn in dialogue.turns for part in (turn.speaker, turn.text)]
-    problem = why_not_text("\n".join([dialogue.id, dialogue.split, *texts]))
-    return BadRecord("UTF-8 text", problem) if problem else None
 
 
 def _filled(batch: pa.RecordBatch, prefix: str, before: int, split: str) -> pa.RecordBatch:

@@ -39,8 +39,7 @@ class Validation:
 
 def check(corpus: Corpus) -> Validation:
     """Count oddities of a corpus that was read with `on_error="skip"`."""
-    bad = sum(count for reason, count in corpus.skipped.items() if reason.startswith("expected "))
-    return Validation(len(corpus), bad, corpus.problems, corpus.skipped, _oddities(corpus))
+    return Validation(len(corpus), corpus.bad_records, corpus.problems, corpus.skipped, _oddities(corpus))
 
 
 def _oddities(corpus: Corpus) -> dict[str, int]:

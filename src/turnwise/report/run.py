@@ -24,7 +24,7 @@ from turnwise.report.html import render
 from turnwise.report.plain import origin_from, origin_to_dict, plain, to_text
 from turnwise.report.section import Section, Table
 
-FILES = frozenset({"result.json", "section.json", "report.html"})
+FILES = ("result.json", "section.json", "report.html")
 TABLE_ENDINGS = (".csv", ".tex", ".parquet")
 KEYS = ("schema_version", "instrument", "origin", "data")
 
@@ -79,8 +79,7 @@ def read_run(path: str | Path) -> Run:
 
 def _check_run(out: Path) -> None:
     """Replacing a folder deletes what is in it, so it must be a run and hold nothing but a run's files."""
-    found = contents(out)
-    foreign = sorted(found - _own_files(found) if _is_run(out) else found)
+    foreign = sorted(_foreign_files(out) if _is_run(out) else (path.name for path in out.iterdir()))
     if foreign:
         reason = f"found other files ({foreign[0]!r})"
         raise OutputError(f"{out}: expected a new folder or an earlier run, {reason}. Give a new folder.")
@@ -93,11 +92,11 @@ def _is_run(out: Path) -> bool:
         return False
 
 
-def _own_files(found: set[str]) -> set[str]:
-    """Those of a run; a table has three, so that a single one which somebody put there is not taken for ours."""
-    names = {Path(file).stem for file in found}
-    tables = ({f"tables/{name}{ending}" for ending in TABLE_ENDINGS} for name in names)
-    return set(FILES).union(*(files for files in tables if files <= found))
+def _foreign_files(out: Path) -> set[str]:
+    """Files beside those of a run; a table has three, so that a single one which somebody put there is foreign."""
+    found = contents(out)
+    tables = ({f"tables/{Path(file).stem}{ending}" for ending in TABLE_ENDINGS} for file in found)
+    return found.difference(FILES, *(files for files in tables if files <= found))
 
 
 def _as_kept(section: Section, origin: Origin) -> Section:

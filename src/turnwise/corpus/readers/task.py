@@ -8,6 +8,7 @@ on the user's turn that asks.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -129,12 +130,15 @@ def _split_lists(path: Path) -> dict[str, str]:
 
 
 def _acts_beside(path: Path, *names: str) -> dict[str, Any]:
-    for file in _beside(path, *names):
-        try:
-            return need(orjson.loads(b"".join(Source(file).blocks())), dict, "acts")
-        except orjson.JSONDecodeError as error:
-            raise BadRecord(f"JSON in {file.name}", str(error)) from error
-    return {}
+    return next((_acts(file, file.stat().st_mtime_ns) for file in _beside(path, *names)), {})
+
+
+@lru_cache(maxsize=1)  # MultiWOZ 2.2 has one file of acts for all its files of dialogues
+def _acts(file: Path, changed: int) -> dict[str, Any]:
+    try:
+        return need(orjson.loads(b"".join(Source(file).blocks())), dict, "acts")
+    except orjson.JSONDecodeError as error:
+        raise BadRecord("JSON in the file of acts", f"{error} in {file.name}") from error
 
 
 def _beside(path: Path, *names: str) -> list[Path]:
