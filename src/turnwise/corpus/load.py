@@ -24,6 +24,7 @@ from turnwise.corpus.hub import hub_parts, is_saved
 from turnwise.corpus.readers import Item, Part
 from turnwise.corpus.split import split_of
 from turnwise.corpus.streams import BadRecord, LeftOut, Source, plain_name
+from turnwise.corpus.write import MARKER
 from turnwise.errors import CorpusError, MissingExtraError, UsageError, unknown_name
 
 OnError = Literal["fail", "skip"]
@@ -155,7 +156,7 @@ NAMED: dict[str, Callable[[], Part]] = {"concierge": _concierge, "chitchat": _ch
 
 
 def _find_in_folder(root: Path, format: str | None, account: Account) -> tuple[list[Part], dict[str, str]]:
-    files = sorted((path for path in root.rglob("*") if path.is_file()), key=_natural)
+    files = sorted((path for path in root.rglob("*") if path.is_file() and path.name != MARKER), key=_natural)
     ignored = {path: "not a data file" for path in files if _is_no_data(path.relative_to(root))}
     for form in FORMATS.values():
         if form.set_aside is not None:
