@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ def run_study(
     out: str | Path,
     *,
     instruments: Sequence[str] = tuple(INSTRUMENTS),
+    seed: int | None = None,
 ) -> Study:
     """Run instruments on a corpus: a folder with a run for each, and one page that joins them."""
     out = Path(out)
@@ -40,7 +41,7 @@ def run_study(
     for name in instruments:
         if name not in INSTRUMENTS:
             raise unknown_name("instrument", name, INSTRUMENTS)
-        findings[name] = INSTRUMENTS[name].run(corpus)
+        findings[name] = _seeded(INSTRUMENTS[name].run(corpus), seed)
     runs = {name: _write(out / name, name, finding) for name, finding in findings.items()}
     splits = ", ".join(f"{count:,} {name}" for name, count in corpus.splits.items())
     page = render(f"Turnwise on {corpus.name}", [finding.section for finding in findings.values()], subtitle=splits)
@@ -48,6 +49,12 @@ def run_study(
         unfinished.write_text(page, encoding="utf-8", newline="\n")
     verdicts = {name: _verdict(finding) for name, finding in findings.items()}
     return Study(out / "report.html", runs, verdicts)
+
+
+def _seeded(finding: Finding, seed: int | None) -> Finding:
+    """The finding with the seed of the study in its origin, on the page as in the record."""
+    origin = replace(finding.origin, seed=seed)
+    return replace(finding, origin=origin, section=replace(finding.section, origin=origin))
 
 
 def _write(folder: Path, name: str, finding: Finding) -> Path:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pickle
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -32,6 +34,20 @@ def test_what_cannot_be_stored_is_refused(turns: tuple[Turn, ...]) -> None:
 def test_a_dialogue_is_found_by_its_place(corpus: Corpus) -> None:
     assert corpus[1] == QUESTION
     assert corpus[-2] == GREETING
+
+
+def test_a_slice_is_a_corpus(corpus: Corpus) -> None:
+    assert list(corpus[1:]) == [QUESTION]
+
+
+@pytest.mark.parametrize("change", ["labels['x'] = 1", "labels.update(x=1)", "labels.setdefault('x', 1)"])
+def test_labels_of_unlabelled_turns_cannot_be_written_to(corpus: Corpus, change: str) -> None:
+    with pytest.raises(TypeError, match="labels are frozen"):
+        exec(change, {"labels": corpus[0].turns[0].labels})
+
+
+def test_a_turn_can_be_pickled(corpus: Corpus) -> None:
+    assert pickle.loads(pickle.dumps(corpus[0])) == GREETING
 
 
 def test_a_place_beyond_the_end_is_an_index_error(corpus: Corpus) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -86,6 +87,29 @@ def test_a_link_keeps_its_own_name(file: File, tmp_path: Path) -> None:
     (tmp_path / "data" / "test.jsonl").symlink_to(tmp_path / "blobs" / "abc123")
     corpus = load(tmp_path / "data" / "test.jsonl")
     assert (corpus.name, corpus.splits) == ("test", {"test": 1})
+
+
+def test_linked_folders_are_read_once(file: File, tmp_path: Path) -> None:
+    file("elsewhere/chats.jsonl", HI)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "test").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "data" / "round").symlink_to(tmp_path / "data")
+    assert load(tmp_path / "data").splits == {"test": 1}
+
+
+def test_what_is_no_file_is_listed_and_not_waited_for(file: File) -> None:
+    folder = file("chats.jsonl", HI).parent
+    os.mkfifo(folder / "pipe.jsonl")
+    assert load(folder).ignored == {str(folder / "pipe.jsonl"): "not a file"}
+    with pytest.raises(CorpusError, match="expected a file or a folder, found something else"):
+        load(folder / "pipe.jsonl")
+
+
+def test_splits_may_be_interleaved(file: File) -> None:
+    record = {"messages": [{"role": "user", "content": "Hi."}]}
+    lines = [json.dumps({**record, "id": f"d{n}", "split": ["test", "train"][n % 2]}) for n in range(6)]
+    corpus = load(file("a.jsonl", "\n".join(lines)))
+    assert [dialogue.id for dialogue in corpus] == ["d1", "d3", "d5", "d0", "d2", "d4"]
 
 
 def test_what_was_read_before_a_file_breaks_off_is_kept(file: File) -> None:

@@ -40,6 +40,8 @@ def _options(
 
 def main() -> NoReturn:
     """Run a command. Whatever a user can mend is one line on standard error and exit code 2; bugs keep their trace."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a terminal that cannot show … shows ?
     try:
         code = app(standalone_mode=False)
     except TurnwiseError as error:

@@ -27,7 +27,7 @@ Format = Annotated[str | None, typer.Option("--format", help="Name the format (s
 OnErrorOption = Annotated[str, typer.Option("--on-error", help="At a bad record: fail, or skip and count it.")]
 Split = Annotated[str | None, typer.Option("--split", help="Only this split (several: train,test).")]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="At most so many dialogues of each split.")]
-Seed = Annotated[int | None, typer.Option("--seed", help="With --limit: draw them at random with this seed.")]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, help="With --limit: draw them at random with this seed.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
 

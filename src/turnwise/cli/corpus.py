@@ -30,7 +30,7 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-To = Annotated[str, typer.Option("--to", help="messages, parquet, text or hf.")]
+To = Annotated[str | None, typer.Option("--to", help="messages, parquet, text or hf; by default what OUT ends in.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
 
 
@@ -111,7 +111,7 @@ def validate(
 def convert(
     path: Annotated[str, typer.Argument(help="What to read: a file, a folder, a name.")],
     out: Annotated[Path, typer.Argument(help="A folder, or a file name with the format's ending.")],
-    to: To = "messages",
+    to: To = None,
     format: Format = None,
     on_error: OnErrorOption = "fail",
     split: Split = None,
@@ -132,9 +132,9 @@ def convert(
 @app.command(name="generate", epilog="Try: turnwise corpus generate concierge.jsonl --dialogues 5000 --seed 7")
 def generate_corpus(
     out: Annotated[Path, typer.Argument(help="A folder, or a file name with the format's ending.")],
-    dialogues: Annotated[int, typer.Option("--dialogues", min=1, help="How many dialogues.")] = 5000,
-    seed: Annotated[int, typer.Option("--seed", help="Same seed, same corpus.")] = 7,
-    to: To = "messages",
+    dialogues: Annotated[int, typer.Option("--dialogues", min=1, max=10_000_000, help="How many dialogues.")] = 5000,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Same seed, same corpus.")] = 7,
+    to: To = None,
     overwrite: Overwrite = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -145,8 +145,8 @@ def generate_corpus(
     _written(corpus, out, to, overwrite=overwrite, json=json)
 
 
-def _written(corpus: Corpus, out: Path, to: str, *, overwrite: bool, json: bool) -> None:
-    files = write(corpus, out, to=to, overwrite=overwrite)
+def _written(corpus: Corpus, out: Path, to: str | None, *, overwrite: bool, json: bool) -> None:
+    files = write(corpus, out, to=to or ("parquet" if out.suffix == ".parquet" else "messages"), overwrite=overwrite)
     data = {
         "dialogues": len(corpus),
         "splits": corpus.splits,

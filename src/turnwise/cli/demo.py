@@ -15,8 +15,10 @@ EPILOG = "Try: turnwise demo  ·  turnwise demo --out /tmp/demo --json"
 
 def demo(
     out: Annotated[Path, typer.Option("--out", help="Folder for the report and the runs behind it.")] = Path("demo"),
-    dialogues: Annotated[int, typer.Option("--dialogues", min=10, help="Size of the built-in corpus.")] = 5000,
-    seed: Annotated[int, typer.Option("--seed", help="Same seed, same report.")] = 7,
+    dialogues: Annotated[
+        int, typer.Option("--dialogues", min=50, max=1_000_000, help="Size of the built-in corpus.")
+    ] = 5000,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Same seed, same report.")] = 7,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -26,7 +28,7 @@ def demo(
     with working("writing the built-in corpus", quiet=quiet or json):
         corpus = generate(dialogues=dialogues, seed=seed)
     with working("running the instruments", quiet=quiet or json):
-        study = run_study(corpus, out)
+        study = run_study(corpus, out, seed=seed)
     if json:
         print_json(study.to_dict())
         return

@@ -114,7 +114,7 @@ def clean(
     threshold: Threshold = "0.75",
     test: Annotated[int, typer.Option("--test", min=0, help="Test dialogues.")] = 1000,
     validation: Annotated[int, typer.Option("--validation", min=0, help="Validation dialogues.")] = 1000,
-    seed: Annotated[int, typer.Option("--seed", help="Of the new split.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the new split.")] = 0,
     tokeniser: Tokeniser = "reference",
     format: Format = None,
     on_error: OnErrorOption = "fail",

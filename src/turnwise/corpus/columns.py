@@ -7,8 +7,9 @@ import mmap
 
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from turnwise.corpus.dialogue import SCHEMA, TURN, Dialogue, Labels
+from turnwise.corpus.dialogue import SCHEMA, TURN, Dialogue, Labels, split_rank
 from turnwise.corpus.streams import BadRecord, why_not_text
 from turnwise.errors import CorpusError
 
@@ -20,7 +21,7 @@ class Columns:
     """Collects dialogues as Python lists and turns them into Arrow batches before they grow large."""
 
     def __init__(self) -> None:
-        self.batches: list[pa.RecordBatch] = []
+        self.batches: dict[str, list[pa.RecordBatch]] = {}  # by split: sorting a whole corpus later would copy it
         self.rows = 0
         self._start()
 
@@ -53,14 +54,20 @@ class Columns:
     def add_batch(self, batch: pa.RecordBatch) -> None:
         """Append dialogues that are columns already."""
         self.flush()
-        self.batches.append(batch)
+        self._keep(batch)
         self.rows += batch.num_rows
 
     def flush(self) -> None:
         """Turn what was collected into one Arrow batch."""
         if self.ids:
-            self.batches.append(settled(self._batch()))
+            self._keep(settled(self._batch()))
             self._start()
+
+    def _keep(self, batch: pa.RecordBatch) -> None:
+        splits = pc.unique(batch["split"]).to_pylist()
+        for split in splits:
+            part = batch if len(splits) == 1 else settled(batch.filter(pc.equal(batch["split"], split)))
+            self.batches.setdefault(split, []).append(part)
 
     def _batch(self) -> pa.RecordBatch:
         strings = [pa.array(column, pa.string()) for column in (self.ids, self.splits, self.speakers, self.texts)]
@@ -70,9 +77,10 @@ class Columns:
         return batch_of(ids, splits, offsets, speakers, texts, labels=labels, turn_labels=turn_labels)
 
     def table(self) -> pa.Table:
-        """Everything collected so far."""
+        """Everything collected so far, in corpus order."""
         self.flush()
-        return pa.Table.from_batches(self.batches, schema=SCHEMA)
+        splits = sorted(self.batches, key=split_rank)
+        return pa.Table.from_batches([batch for split in splits for batch in self.batches[split]], schema=SCHEMA)
 
 
 def why_not_dialogue(dialogue: Dialogue) -> BadRecord | None:

@@ -22,7 +22,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 import orjson
@@ -49,8 +49,10 @@ SPLIT_ORDER = ("train", "validation", "test")  # corpus order; other splits foll
 class _NoLabels(dict[str, Any]):
     """An empty dict that stays empty: every turn without labels shares it."""
 
-    def __setitem__(self, key: str, value: Any) -> None:
+    def _refuse(self, *arguments: Any, **named: Any) -> Any:
         raise TypeError("labels are frozen; make a new turn with turn._replace(labels=…)")
+
+    __setitem__ = __delitem__ = __ior__ = update = setdefault = pop = popitem = clear = _refuse
 
 
 NO_LABELS: Labels = _NoLabels()
@@ -114,7 +116,15 @@ class Corpus:
         for batch in self.table.to_batches(max_chunksize=1024):
             yield from map(_view, batch.to_pylist())
 
-    def __getitem__(self, index: int) -> Dialogue:
+    @overload
+    def __getitem__(self, index: int) -> Dialogue: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Corpus: ...
+
+    def __getitem__(self, index: int | slice) -> Dialogue | Corpus:
+        if isinstance(index, slice):
+            return self.select(range(len(self))[index])
         if not -len(self) <= index < len(self):
             raise IndexError(f"dialogue {index} of {len(self)}")
         return _view(self.table.slice(index % len(self), 1).to_pylist()[0])
@@ -124,7 +134,7 @@ class Corpus:
         """Number of dialogues by split, in corpus order."""
         counts = pc.value_counts(self.table["split"]).to_pylist()
         by_name = {row["values"]: row["counts"] for row in counts}
-        return {name: by_name[name] for name in sorted(by_name, key=_split_rank)}
+        return {name: by_name[name] for name in sorted(by_name, key=split_rank)}
 
     def split(self, *names: str) -> Corpus:
         """Only these splits; one that is missing is an error that names those present."""
@@ -189,7 +199,7 @@ def _taken(table: pa.Table, places: np.ndarray[Any, np.dtype[np.int64]]) -> pa.T
 def in_corpus_order(table: pa.Table) -> pa.Table:
     """Train, validation, test, then other splits as they come; the order within a split is kept."""
     found = pc.unique(table["split"]).to_pylist()
-    names = sorted(found, key=_split_rank)  # stable: other splits stay as they came
+    names = sorted(found, key=split_rank)  # stable: other splits stay as they came
     if len(names) < 2:
         return table
     places = [pc.index_in(chunk, value_set=pa.array(names)).to_numpy() for chunk in table["split"].chunks]
@@ -199,7 +209,8 @@ def in_corpus_order(table: pa.Table) -> pa.Table:
     return pa.concat_tables([table.filter(pc.equal(table["split"], name)) for name in names])
 
 
-def _split_rank(name: str) -> int:
+def split_rank(name: str) -> int:
+    """Place of a split in corpus order."""
     return SPLIT_ORDER.index(name) if name in SPLIT_ORDER else len(SPLIT_ORDER)
 
 

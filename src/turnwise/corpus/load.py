@@ -6,7 +6,7 @@ import difflib
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from itertools import islice
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from turnwise.corpus.columns import Columns, why_not_dialogue
-from turnwise.corpus.dialogue import Corpus, Dialogue, in_corpus_order
+from turnwise.corpus.dialogue import Corpus, Dialogue
 from turnwise.corpus.formats import FORMATS, detect, format_named
 from turnwise.corpus.hub import hub_parts, is_saved
 from turnwise.corpus.readers import Item, Part
@@ -80,7 +80,7 @@ def load(
     `on_error="fail"` stops at the first bad record with its file and line; `"skip"` counts bad records by reason in
     `Corpus.skipped` and tells each one to `on_problem`. `limit` stops after so many dialogues of each split.
     """
-    if not paths:
+    if not all(map(str, paths)) or not paths:
         raise UsageError("Give at least one path or corpus name.")
     if on_error not in ("fail", "skip"):
         raise unknown_name("value for on_error", str(on_error), ["fail", "skip"])
@@ -90,7 +90,7 @@ def load(
     if not table.num_rows:
         raise CorpusError(f"{_joined(paths)}: expected dialogues, found none{_reasons(account)}")
     return Corpus(
-        in_corpus_order(table),
+        table,
         name=name or _name_of(paths),
         format=", ".join(dict.fromkeys(part.format for part in parts)),
         skipped=dict(account.skipped),
@@ -123,6 +123,8 @@ def _find_one(given: str | Path, format: str | None, account: Account) -> tuple[
         return hub_parts(str(path) if is_saved(path) else str(given).removeprefix("hf:")), {}
     if path.is_dir():
         return _find_in_folder(path, format, account)
+    if path.exists() and not path.is_file():
+        raise CorpusError(f"{path}: expected a file or a folder, found something else")
     if not path.exists():
         raise _no_such(given, [*NAMED, *map(str, _neighbours(path))])
     return [part for part in [_part(path, path.parent, format, account)] if part], {}
@@ -156,8 +158,10 @@ NAMED: dict[str, Callable[[], Part]] = {"concierge": _concierge, "chitchat": _ch
 
 
 def _find_in_folder(root: Path, format: str | None, account: Account) -> tuple[list[Part], dict[str, str]]:
-    files = sorted((path for path in root.rglob("*") if path.is_file() and path.name != MARKER), key=_natural)
-    ignored = {path: "not a data file" for path in files if _is_no_data(path.relative_to(root))}
+    entries = sorted(_walked(root), key=_natural)
+    files = [path for path in entries if path.is_file()]
+    ignored = {path: "not a file" for path in entries if not path.is_file()}
+    ignored |= {path: "not a data file" for path in files if _is_no_data(path.relative_to(root))}
     for form in FORMATS.values():
         if form.set_aside is not None:
             ignored |= form.set_aside([path for path in files if path not in ignored])
@@ -165,6 +169,20 @@ def _find_in_folder(root: Path, format: str | None, account: Account) -> tuple[l
     if not found:
         raise CorpusError(f"{root}: expected dialogue files in this folder, found none")
     return [part for part in found if part], {str(path): reason for path, reason in ignored.items()}
+
+
+def _walked(root: Path) -> Iterator[Path]:
+    """Everything below a folder but folders and our own marks; links are followed, each folder once."""
+
+    def fail(error: OSError) -> None:
+        raise CorpusError(f"{error.filename}: this folder cannot be read: {error.strerror}") from error
+
+    seen: set[str] = set()
+    for folder, folders, names in os.walk(root, followlinks=True, onerror=fail):
+        real = {name: os.path.realpath(Path(folder, name)) for name in folders}
+        folders[:] = [name for name in folders if real[name] not in seen]
+        seen.update(real.values())
+        yield from (Path(folder, name) for name in names if name != MARKER)
 
 
 def _is_no_data(path: Path) -> bool:

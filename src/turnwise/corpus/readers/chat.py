@@ -228,8 +228,9 @@ def parse_sharegpt(record: Record) -> list[Dialogue]:
         Turn(member(turn, "from", str), member(turn, "value", str), without(turn, "from", "value"))
         for turn in member(record.value, "conversations", list)
     ]
-    labels = without(record.value, "conversations", "id", "system")
-    return [Dialogue((*_system(record.value), *turns), _id(record.value.get("id"), record.key), labels=labels)]
+    labels = without(record.value, "conversations", "id", "system", "split")
+    split = need(record.value.get("split") or "", str, "'split'")
+    return [Dialogue((*_system(record.value), *turns), _id(record.value.get("id"), record.key), split, labels)]
 
 
 def parse_instruction(record: Record) -> list[Dialogue]:

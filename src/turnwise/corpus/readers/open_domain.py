@@ -38,13 +38,18 @@ def read_empathetic(source: Source) -> Iterator[Item]:
         yield _empathetic(conversation)
 
 
+def _utterance_index(row: Record) -> int:
+    index = str(row.value.get("utterance_idx", ""))
+    return int(index) if index.isdecimal() else 0
+
+
 def _conversation(row: Record | BadRecord) -> str:
     return "" if isinstance(row, BadRecord) else str(row.value.get("conv_id", ""))
 
 
 def _empathetic(rows: Sequence[Record | BadRecord]) -> tuple[int, Dialogue] | BadRecord:
     """A conversation; one bad row makes the whole of it bad, for a dialogue with a gap is another dialogue."""
-    good = [row for row in rows if isinstance(row, Record)]
+    good = sorted((row for row in rows if isinstance(row, Record)), key=_utterance_index)
     for row in rows:
         if isinstance(row, BadRecord):
             return row
