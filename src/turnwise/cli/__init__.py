@@ -12,6 +12,8 @@ from turnwise.cli import corpus, demo, metrics, overlap
 from turnwise.cli.console import complain
 from turnwise.errors import TurnwiseError
 
+INTERRUPTED = 130  # what shells expect after Ctrl-C
+
 app = typer.Typer(
     name="turnwise",
     help="Does the model read its context, and is the benchmark honest?",
@@ -44,12 +46,14 @@ def main() -> NoReturn:
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a terminal that cannot show … shows ?
     try:
         code = app(standalone_mode=False)
+        if code == INTERRUPTED:  # Typer may have caught it first
+            complain("stopped")
     except TurnwiseError as error:
         complain(str(error))
         code = 2
     except KeyboardInterrupt:
         complain("stopped")
-        code = 130
+        code = INTERRUPTED
     except BrokenPipeError:  # the reader of our output went away, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
@@ -62,7 +66,7 @@ def _usage_problem(error: Exception) -> int:
     """Typer's own complaints about arguments, recognised by their shape, for it has moved them between packages."""
     if isinstance(error, typer.Abort):
         complain("stopped")
-        return 130
+        return INTERRUPTED
     if not hasattr(error, "format_message"):
         raise error
     message = error.format_message()
