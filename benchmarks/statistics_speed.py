@@ -1,8 +1,9 @@
-"""How fast intervals are: our resampling against `scipy.stats.bootstrap` and sacreBLEU, in the same run.
+"""How fast intervals and tests are: ours against `scipy.stats.bootstrap` and sacreBLEU, in the same run.
 
 Each task is timed with ours and the peers' implementations in turn, several times over, and the medians are
-compared; intervals are compared as well, so that nobody is fast by computing something else. scipy gets its
-fastest form: vectorised statistics where there are any, in batches that fit in memory.
+compared; what they found (an interval, or the values of two systems) is kept beside it, so that nobody is fast by
+computing something else. scipy gets its fastest form: vectorised statistics where there are any, in batches that
+fit in memory.
 
     python benchmarks/statistics_speed.py                     # writes benchmarks/statistics_speed.json
     python benchmarks/statistics_speed.py --repeats 1 --out /dev/null
@@ -28,7 +29,7 @@ from turnwise.metrics import Pairs, Resampling, correlate, mean_score, score_pai
 
 RESAMPLES = 10_000
 LIMIT_SECONDS = 2.0  # for 10,000 resamples of a mean of 10,000 items, and of a rank correlation of 375
-Interval = tuple[float, float]
+Interval = tuple[float, float]  # or the values of two systems
 Run = Callable[[], Interval]
 
 
@@ -81,13 +82,32 @@ def sacrebleus(pairs: Pairs) -> Interval:
     return found._mean - found._ci, found._mean + found._ci
 
 
+def our_comparison(pairs: Pairs, other: Pairs, name: str) -> Interval:
+    """Two systems by approximate randomisation, texts included; gives both values."""
+    found = score_pairs(pairs, metrics=[name], compare=other, resampling=Resampling(RESAMPLES))
+    return found.scores[name].value or 0.0, found.others[name].value or 0.0
+
+
+def sacrebleus_comparison(pairs: Pairs, other: Pairs) -> Interval:
+    """The same by sacreBLEU's own paired randomisation test; gives both values."""
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.significance import PairedTest
+
+    systems: list[Any] = [("first", list(pairs.hypotheses)), ("second", list(other.hypotheses))]
+    references = [list(pairs.references)]
+    test = PairedTest(systems, {"BLEU": BLEU()}, references, test_type="ar", n_samples=RESAMPLES)
+    found: Any = test()[1]["BLEU"]
+    return float(found[0].score), float(found[1].score)
+
+
 def tasks(rng: np.random.Generator) -> dict[str, dict[str, Run]]:
     """What is timed: by task, ours and the peers'."""
     values = rng.exponential(size=10_000)
     words = rng.poisson(8, size=375).astype(float)  # as many turns as FED has, with ties
     people = np.round(np.clip(words / 6 + rng.normal(size=375), 0, 4)) / 2
     both = (words, people)
-    pairs = _texts(rng, 7_000)
+    pairs, other = _texts(rng, 7_000), _texts(rng, 7_000)
+    other = Pairs(other.hypotheses, pairs.references)
     mean = partial(scipys, (values,), np.mean, batch=100)
     return {
         "mean of 10,000, percentile": {
@@ -108,6 +128,16 @@ def tasks(rng: np.random.Generator) -> dict[str, dict[str, Run]]:
             "turnwise": lambda: our_bleu(pairs),
             "sacrebleu": lambda: sacrebleus(pairs),
         },
+        "two systems by BLEU-4, 7,000 pairs, 10,000 exchanges": {
+            "turnwise": lambda: our_comparison(pairs, other, "bleu-4"),
+            "sacrebleu": lambda: sacrebleus_comparison(pairs, other),
+        },
+        "two systems by distinct-1, 7,000 pairs, 10,000 exchanges": {
+            "turnwise": lambda: our_comparison(pairs, other, "distinct-1")
+        },
+        "two systems by distinct-2, 7,000 pairs, 10,000 exchanges": {
+            "turnwise": lambda: our_comparison(pairs, other, "distinct-2")
+        },
     }
 
 
@@ -119,7 +149,7 @@ def _texts(rng: np.random.Generator, count: int) -> Pairs:
 
 
 def measure(runs: dict[str, Run], repeats: int) -> dict[str, Any]:
-    """Time the implementations in turn; the first call of each is not counted, but shown."""
+    """Time the implementations in turn; the first call of each is not counted, but shown with what it found."""
     first = {name: _timed(run) for name, run in runs.items()}
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(repeats):
@@ -130,7 +160,7 @@ def measure(runs: dict[str, Run], repeats: int) -> dict[str, Any]:
         name: {
             "seconds": round(medians[name], 4),
             "first_call_seconds": round(first[name][0], 4),
-            "interval": [round(end, 4) for end in first[name][1]],
+            "found": [round(end, 4) for end in first[name][1]],
             "times_turnwise": round(medians[name] / medians["turnwise"], 1),
         }
         for name in runs

@@ -40,6 +40,28 @@ def test_json_has_a_reason_only_where_there_is_one() -> None:
     assert Score(0.5, 2, (0.0, 1.0), "s").to_dict() == {"value": 0.5, "n": 2, "interval": [0.0, 1.0], "signature": "s"}
 
 
+def test_json_says_why_there_is_no_interval() -> None:
+    shown = Score(0.5, 2, interval_reason="only 2 dialogues").to_dict()
+    assert shown == {
+        "value": 0.5,
+        "n": 2,
+        "interval": None,
+        "signature": "",
+        "interval_reason": "only 2 dialogues",
+    }
+
+
+@pytest.mark.parametrize("interval", [(0.0, math.nan), (-math.inf, 1.0), (1.0, 0.0)])
+def test_an_interval_has_two_finite_ends_in_order(interval: tuple[float, float]) -> None:
+    with pytest.raises(ValueError, match="two finite ends in order"):
+        Score(0.5, 2, interval)
+
+
+def test_an_interval_and_a_reason_why_there_is_none_exclude_each_other() -> None:
+    with pytest.raises(ValueError, match="leaves no reason"):
+        Score(0.5, 2, (0.0, 1.0), interval_reason="too few")
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_a_score_is_a_finite_number(value: float) -> None:
     with pytest.raises(ValueError, match="finite"):

@@ -53,12 +53,20 @@ class Score:
     interval: tuple[float, float] | None = None
     signature: str = ""
     reason: str | None = None  # why value is None
+    interval_reason: str | None = None  # why a value has no interval
 
     def __post_init__(self) -> None:
         if self.value is not None and not math.isfinite(self.value):
             raise ValueError(f"a score is a finite number or says why it is not, found {self.value}")
         if (self.value is None) != (self.reason is not None):
             raise ValueError("a score has either a value or a reason why it has none")
+        if self.interval is None:
+            return
+        if self.value is None or self.interval_reason is not None:
+            raise ValueError("an interval belongs to a value, and leaves no reason why there is none")
+        low, high = self.interval
+        if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+            raise ValueError(f"an interval has two finite ends in order, found [{low}, {high}]")
 
     @classmethod
     def missing(cls, reason: str, *, n: int = 0, signature: str = "") -> Score:
@@ -66,10 +74,11 @@ class Score:
         return cls(None, n, signature=signature, reason=reason)
 
     def to_dict(self) -> dict[str, Any]:
-        """The score as JSON has it; the reason appears only where there is one."""
+        """The score as JSON has it; reasons appear only where there are any."""
         interval = list(self.interval) if self.interval else None
         shown: dict[str, Any] = {"value": self.value, "n": self.n, "interval": interval, "signature": self.signature}
-        return shown if self.reason is None else {**shown, "reason": self.reason}
+        reasons = {"reason": self.reason, "interval_reason": self.interval_reason}
+        return {**shown, **{key: reason for key, reason in reasons.items() if reason is not None}}
 
     def __str__(self) -> str:
         if self.value is None:

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from turnwise.errors import UsageError
-from turnwise.metrics import annotator_ceiling, krippendorff_alpha, ratings_matrix
+from turnwise.metrics import Resampling, agreement, annotator_ceiling, krippendorff_alpha, ratings_matrix
+from turnwise.metrics.agreement import LEVELS, Alpha
+from turnwise.metrics.statistic import Clusters
 
 GAP = math.nan
 # Krippendorff (2011), "Computing Krippendorff's Alpha-Reliability", section E: 4 observers, 12 units, gaps
@@ -44,6 +49,76 @@ def test_alpha_has_an_interval_around_it() -> None:
     assert found.interval[0] < found.value < found.interval[1] <= 1
 
 
+@settings(deadline=None, max_examples=40)  # kernels are compiled in the first example
+@given(
+    st.lists(
+        st.tuples(st.lists(st.sampled_from([1, 2, 4, 5, GAP]), min_size=3, max_size=3), st.integers(0, 3)),
+        min_size=2,
+        max_size=9,
+    ),
+    st.lists(st.integers(0, 3), min_size=4, max_size=4),
+)
+@pytest.mark.parametrize("level", LEVELS)
+def test_alpha_of_a_resample_is_the_packages_of_the_rows_of_the_dialogues_drawn(
+    level: str, items: list[tuple[list[float], int]], draws: list[int]
+) -> None:
+    import krippendorff
+
+    rows = np.array([row for row, _ in items], dtype=np.float64)
+    shared = np.isfinite(rows).sum(axis=1) >= 2
+    statistic = Alpha.over(rows, level=level, clusters=Clusters.of([code for _, code in items], n=len(items)))
+    counts = np.array([draws[: statistic.dialogues]], dtype=np.int32)
+    drawn = np.repeat(rows[shared], counts[0][statistic.clusters.codes], axis=0)
+    is_defined = len(np.unique(drawn[np.isfinite(drawn)])) > 1
+    library: Any = krippendorff.alpha  # which takes four literals where we have a str
+    expected = library(drawn.T, level_of_measurement=level) if is_defined else math.nan
+    assert statistic.resampled(counts)[0] == pytest.approx(expected, abs=1e-9, nan_ok=True)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_alpha_is_the_same_with_the_package_and_without(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = krippendorff_alpha(UNITS, level=level)
+    monkeypatch.setattr(agreement, "PACKAGE_CELLS", 0)
+    monkeypatch.setattr(agreement, "_package", None)
+    found = krippendorff_alpha(UNITS, level=level)
+    assert found.value == pytest.approx(expected.value, abs=1e-12)
+    assert found.interval == pytest.approx(expected.interval, abs=1e-9)
+
+
+@pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
+def test_continuous_ratings_of_many_items_fit_in_memory(level: str) -> None:
+    ratings = np.random.default_rng(0).normal(size=(2000, 3))  # the package would take 536 GiB
+    found = krippendorff_alpha(ratings + ratings[:, :1], level=level, resampling=Resampling(200))
+    assert found.value is not None
+    assert found.interval is not None
+
+
+def test_ratios_of_too_many_values_are_refused_with_advice() -> None:
+    with pytest.raises(UsageError, match=r"6000 different ratings: .* at most 500\. Round them"):
+        krippendorff_alpha(np.random.default_rng(0).random(size=(2000, 3)), level="ratio")
+
+
+def test_dialogues_widen_the_interval_of_alpha() -> None:
+    rng = np.random.default_rng(3)
+    ratings = np.repeat(rng.integers(1, 6, size=(40, 3)), 5, axis=0)  # five times the same item in each dialogue
+    alone = krippendorff_alpha(ratings[::5]).interval
+    grouped = krippendorff_alpha(ratings, clusters=np.repeat(np.arange(40), 5))
+    narrow = krippendorff_alpha(ratings).interval
+    assert grouped.interval is not None
+    assert alone is not None
+    assert narrow is not None
+    assert grouped.interval[1] - grouped.interval[0] == pytest.approx(alone[1] - alone[0], abs=0.01)
+    assert narrow[1] - narrow[0] < 0.6 * (alone[1] - alone[0])
+    assert "|dialogues:40|" in grouped.signature
+
+
+@pytest.mark.parametrize("ratings", [np.zeros(3), np.zeros((2, 2, 2)), [["a", "b"]]])
+def test_ratings_that_are_no_table_of_numbers_are_usage_errors(ratings: Any) -> None:
+    for measure in (krippendorff_alpha, annotator_ceiling):
+        with pytest.raises(UsageError, match=r"atings [^\n]*$"):
+            measure(ratings)
+
+
 @pytest.mark.parametrize(
     ("ratings", "reason"),
     [
@@ -70,6 +145,20 @@ def test_the_ceiling_is_each_annotator_against_the_mean_of_the_others() -> None:
     found = annotator_ceiling(ratings)
     assert found.value == pytest.approx(np.mean(each))
     assert found.interval is not None
+
+
+def test_annotators_weigh_as_many_as_the_items_they_share() -> None:
+    from scipy import stats
+
+    rng = np.random.default_rng(2)
+    ratings = rng.integers(1, 6, size=(60, 3)).astype(float)
+    ratings[20:, 2] = GAP  # the third rated twenty items, the others all sixty
+    rest = [np.nanmean(np.delete(ratings, j, axis=1), axis=1) for j in range(3)]
+    rated = [slice(None), slice(None), slice(20)]
+    each = [stats.spearmanr(ratings[rated[j], j], rest[j][rated[j]])[0] for j in range(3)]
+    found = annotator_ceiling(ratings)
+    assert found.value == pytest.approx(np.average(each, weights=[60, 60, 20]))
+    assert "|weights:items|" in found.signature
 
 
 def test_two_annotators_have_their_correlation_as_the_ceiling() -> None:

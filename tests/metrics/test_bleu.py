@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import math
 import warnings
+from importlib.metadata import version
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from turnwise.metrics import Options, Pairs, Resampling, measure, score_pairs
@@ -78,13 +79,15 @@ def test_sentence_bleu_is_the_mean_of_sacrebleus_sentence_scores(texts: list[tup
     assert value("sentence-bleu-2", said, targets) == pytest.approx(expected)
 
 
-@settings(deadline=None)  # the library is imported in the first example
-@given(TEXTS)
-def test_bleu_of_the_overlap_paper_equals_nltks_corpus_bleu(texts: list[tuple[str, str]]) -> None:
-    from nltk.tokenize import NLTKWordTokenizer
+# The library is imported in the first example; the data folder stays the same in all of them.
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(texts=TEXTS)
+@example(texts=[("I am here. You are not.", "I am here. You were not.")])  # one sentence, or two
+def test_bleu_of_the_overlap_paper_equals_nltks_corpus_bleu(each_punkt: str, texts: list[tuple[str, str]]) -> None:
+    from nltk.tokenize import NLTKWordTokenizer, word_tokenize
     from nltk.translate.bleu_score import corpus_bleu
 
-    split = NLTKWordTokenizer().tokenize
+    split = word_tokenize if each_punkt == "punkt" else NLTKWordTokenizer().tokenize
     said, targets = [[split(text) for text in side] for side in zip(*texts, strict=True)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # NLTK warns where no bigram matches, and returns 0 but for 150 digits
@@ -92,6 +95,32 @@ def test_bleu_of_the_overlap_paper_equals_nltks_corpus_bleu(texts: list[tuple[st
     if any(said) or any(targets):
         ours = value("bleu-2-overlap", [a for a, _ in texts], [b for _, b in texts])
         assert ours == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_full_stop_inside_a_text_is_a_word_only_with_the_sentence_model(each_punkt: str) -> None:
+    expected = {
+        # I am here . You are not . – all words but "are", all bigrams but "You are" and "are not"
+        "punkt": math.sqrt(7 / 8 * 5 / 7),
+        # I am here. You are not . – five of seven words and two of six bigrams ("I am", "not ."), for eight words
+        "no_punkt": math.sqrt(5 / 7 * 2 / 6) * math.exp(1 - 8 / 7),
+    }
+    ours = value("bleu-2-overlap", ["I am here. You are not."], ["I am here . You were not."])
+    assert ours == pytest.approx(100 * expected[each_punkt])
+
+
+@pytest.mark.usefixtures("no_punkt")
+def test_without_the_sentence_model_the_overlap_papers_metrics_say_so() -> None:
+    result = score_pairs(Pairs(["a b"], ["a b"]), metrics=["bleu-2-overlap", "bleu-2", "distinct-2-overlap"])
+    assert "|tok:nltk-without-punkt|" in result.scores["bleu-2-overlap"].signature
+    (note,) = result.notes
+    assert note.startswith("bleu-2-overlap, distinct-2-overlap: NLTK does not find its sentence model (punkt_tab)")
+
+
+@pytest.mark.usefixtures("punkt")
+def test_with_the_sentence_model_there_is_nothing_to_say() -> None:
+    result = score_pairs(Pairs(["a b"], ["a b"]), metrics=["bleu-2-overlap"])
+    assert result.notes == ()
+    assert f"|tok:nltk|nltk:{version('nltk')}|" in result.scores["bleu-2-overlap"].signature
 
 
 @settings(deadline=None)  # the library is imported in the first example
@@ -112,10 +141,10 @@ def test_bleu_of_the_probe_paper_is_the_mean_of_nltks_sentence_scores(texts: lis
         # response "a b c d" against target "a b": 2 of 4 words, 1 of 3 bigrams
         ("bleu-2-probe", 100 * math.sqrt(1 / 2 * 1 / 3)),
         # exchanged: everything of "a b" is in "a b c d", but two words stand for four: exp(1 - 4/2)
-        ("bleu-2-probe-as-run", 100 * math.exp(-1)),
+        ("bleu-2-probe-exchanged", 100 * math.exp(-1)),
     ],
 )
-def test_probe_paper_as_run_exchanges_the_sides(name: str, expected: float) -> None:
+def test_exchanging_the_sides_turns_precision_into_recall(name: str, expected: float) -> None:
     assert value(name, ["a b c d"], ["a b"]) == pytest.approx(expected)
 
 
@@ -153,3 +182,21 @@ def test_resampled_corpus_bleu_equals_sacrebleu_on_the_drawn_texts() -> None:
 def test_signature_names_tokens_case_and_smoothing() -> None:
     scored = score_pairs(Pairs(["a"], ["a"]), metrics=["bleu-2"], resampling=NO_INTERVAL).scores["bleu-2"]
     assert "|metric:bleu-2|case:mixed|tok:13a|smooth:exp|sacrebleu:" in scored.signature
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("bleu-2-probe", "|case:lc|tok:whitespace|smooth:none|level:sentence|sacrebleu:"),
+        ("bleu-2-probe-exchanged", "|case:lc|tok:whitespace|smooth:none|level:sentence|sides:exchanged|sacrebleu:"),
+    ],
+)
+def test_the_signature_keeps_the_readings_apart(name: str, said: str) -> None:
+    assert said in score_pairs(Pairs(["a"], ["a"]), metrics=[name], resampling=NO_INTERVAL).scores[name].signature
+
+
+def test_tokens_of_another_library_bring_its_version() -> None:
+    options = Options(tokeniser="nltk")
+    scored = score_pairs(Pairs(["a"], ["a"]), metrics=["bleu-2"], options=options, resampling=NO_INTERVAL)
+    signature = scored.scores["bleu-2"].signature
+    assert f"|nltk:{version('nltk')}|sacrebleu:{version('sacrebleu')}|" in signature

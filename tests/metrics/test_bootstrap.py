@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -8,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnwise.errors import UsageError
-from turnwise.metrics import Resampling, mean_score, median_score, ratio_score
-from turnwise.metrics.bootstrap import Median, jackknife
-from turnwise.metrics.statistic import Clusters, mean_of
+from turnwise.metrics import Resampling, bootstrap, mean_score, median_score, ratio_score
+from turnwise.metrics.bootstrap import FEW_DIALOGUES, Median, jackknife
+from turnwise.metrics.statistic import Clusters, FloatArray, Sums, mean_of
+from turnwise.record import Score
 
 SKEWED = np.random.default_rng(5).exponential(size=40)
 MANY = 100_000
@@ -26,14 +28,44 @@ def test_intervals_agree_with_scipy(method: str, theirs: str) -> None:
     assert found == pytest.approx(tuple(expected.confidence_interval), abs=0.05 * float(expected.standard_error))
 
 
+def variance_of_sums(sums: FloatArray) -> FloatArray:
+    """Over n, so too small on average: a biased statistic."""
+    return np.asarray(sums[:, 1] / sums[:, 2] - (sums[:, 0] / sums[:, 2]) ** 2)
+
+
+def variance_score(values: FloatArray, resampling: Resampling) -> Score:
+    items = np.stack([values, values**2, np.ones_like(values)], axis=1)
+    statistic = Sums.over(items, variance_of_sums, clusters=Clusters.of(None, n=len(values)), undefined="")
+    return bootstrap.score(statistic, resampling=resampling)
+
+
+def test_bca_corrects_the_bias_of_a_variance_as_scipy_does() -> None:
+    from scipy import stats
+
+    expected = stats.bootstrap((SKEWED,), np.var, n_resamples=MANY, method="BCa", batch=2000, rng=1)
+    found = variance_score(SKEWED, Resampling(MANY, method="bca")).interval
+    # Without the correction for bias the low end would lie 0.13, the high end 0.5 standard errors lower.
+    assert found == pytest.approx(tuple(expected.confidence_interval), abs=0.06 * float(expected.standard_error))
+
+
+def test_bca_halves_ties_as_scipy_does() -> None:
+    from scipy import stats
+
+    # With 9 or 12 ones a quantile falls between two multiples of 1/30, and scipy's own seeds disagree.
+    values = np.repeat([1.0, 0.0], [6, 24])
+    expected = stats.bootstrap((values,), np.mean, n_resamples=MANY, method="BCa", batch=2000, rng=1)
+    found = mean_score(values, resampling=Resampling(MANY, method="bca")).interval
+    assert found == pytest.approx(tuple(expected.confidence_interval))  # multiples of 1/30: the same, not nearly
+
+
 def test_whole_dialogues_are_drawn() -> None:
-    # Two dialogues of equal items: a resample of dialogues has mean 0, 1/2 or 1 only, with 1/4, 1/2, 1/4 chances,
-    # here of three such dialogues: 0, 1/3, 2/3, 1, of which 0 has chance 8/27 and the low quantile is 0.
-    values, ids = np.repeat([0.0, 0.0, 1.0], 100), np.repeat(["a", "b", "c"], 100)
-    assert mean_score(values, clusters=ids).interval == (0, 1)
-    narrow = mean_score(values).interval
+    # Thirty dialogues of a hundred equal items have the interval of thirty items, not of three thousand.
+    alone = np.repeat([0.0, 0.0, 1.0], 10)
+    grouped = mean_score(np.repeat(alone, 100), clusters=np.repeat(np.arange(30), 100)).interval
+    assert grouped == pytest.approx(mean_score(alone).interval)
+    narrow = mean_score(np.repeat(alone, 100)).interval
     assert narrow is not None
-    assert 0.25 < narrow[0] < narrow[1] < 0.42
+    assert 0.31 < narrow[0] < narrow[1] < 0.36
 
 
 def test_the_same_seed_gives_the_same_interval() -> None:
@@ -42,8 +74,20 @@ def test_the_same_seed_gives_the_same_interval() -> None:
 
 
 @pytest.mark.parametrize("method", ["percentile", "bca"])
-def test_a_constant_has_an_interval_without_width(method: str) -> None:
-    assert mean_score([3.0] * 10, resampling=Resampling(method=method)).interval == (3, 3)
+@pytest.mark.parametrize("constant", [3.0, 0.1, 1 / 3, -1e-9, 1e200])
+@pytest.mark.parametrize("n", [30, 77])
+def test_a_constant_has_itself_as_the_interval(method: str, constant: float, n: int) -> None:
+    scored = mean_score([constant] * n, resampling=Resampling(500, method=method))
+    assert scored.interval == (scored.value, scored.value)
+
+
+def test_resamples_that_equal_the_value_up_to_rounding_are_ties() -> None:
+    # Of 29 zeros and a third, a resample with one third again has the mean 1/90, however it was added up.
+    scored = mean_score([1 / 3] + [0.0] * 39, resampling=Resampling(20_000, method="bca"))
+    expected = mean_score([1.0] + [0.0] * 39, resampling=Resampling(20_000, method="bca"))
+    assert scored.interval is not None
+    assert expected.interval is not None
+    assert [3 * end for end in scored.interval] == pytest.approx(expected.interval, abs=1e-12)
 
 
 @pytest.mark.parametrize("score", [mean_score, median_score])
@@ -60,6 +104,15 @@ def test_one_or_two_dialogues_have_a_value_but_no_interval(values: list[float]) 
     scored = mean_score(values)
     assert scored.value == pytest.approx(np.mean(values))
     assert scored.interval is None
+    assert scored.interval_reason == f"an interval needs at least 3 dialogues, found {len(values)}"
+
+
+def test_dialogues_without_values_are_not_drawn() -> None:
+    ids = np.repeat(np.arange(100), 2)
+    gaps = np.where(ids < 10, np.arange(200.0), np.nan)
+    scored, alone = mean_score(gaps, clusters=ids), mean_score(gaps[:20], clusters=ids[:20])
+    assert scored.interval == alone.interval
+    assert "|dialogues:10|" in scored.signature
 
 
 def test_values_that_are_not_finite_are_skipped_and_counted() -> None:
@@ -69,8 +122,27 @@ def test_values_that_are_not_finite_are_skipped_and_counted() -> None:
 
 
 def test_the_signature_tells_how_the_interval_was_made() -> None:
-    scored = mean_score([1.0, 2.0, 3.0, 4.0], clusters=[1, 1, 2, 3], resampling=Resampling(500, 0.9, "bca", 7))
-    assert scored.signature.startswith("seed:7|interval:bca-0.9|resamples:500|dialogues:3|v:")
+    ids = [1, *range(1, 40)]
+    scored = mean_score(SKEWED, clusters=ids, resampling=Resampling(500, 0.9, "bca", 7))
+    assert scored.signature.startswith("seed:7|interval:bca-0.9|resamples:500|dialogues:39|v:")
+
+
+@pytest.mark.parametrize(
+    ("values", "resamples", "signature", "reason"),
+    [
+        ([1.0, 2.0, 4.0], 10, "interval:jackknife-0.95|dialogues:3|v:", None),
+        ([1.0, 1.0, 1.0], 10, "dialogues:3|v:", "the value is the same whichever dialogue is left out"),
+        ([1.0, 2.0], 10, "dialogues:2|v:", "an interval needs at least 3 dialogues, found 2"),
+        ([1.0, 2.0, 4.0], 0, "dialogues:3|v:", "no resamples were asked for"),
+    ],
+)
+def test_the_signature_names_only_what_was_made_and_the_reason_says_the_rest(
+    values: list[float], resamples: int, signature: str, reason: str | None
+) -> None:
+    scored = mean_score(values, clusters=range(len(values)), resampling=Resampling(resamples))
+    assert scored.signature.startswith(signature)
+    assert (scored.interval is None) == (reason is not None)
+    assert (scored.interval_reason or "").startswith(reason or "")
 
 
 def test_a_ratio_of_means_is_not_the_mean_of_ratios() -> None:
@@ -92,6 +164,12 @@ def test_the_median_of_a_resample_is_numpys_median_of_the_drawn_values(items: li
     assert statistic.resampled(counts.astype(np.int32)[None])[0] == pytest.approx(expected, nan_ok=True)
 
 
+def test_a_median_of_few_has_no_interval_for_the_jackknife_fails_there() -> None:
+    scored = median_score(np.arange(20.0))
+    assert (scored.value, scored.interval) == (9.5, None)
+    assert "moves in steps" in str(scored.interval_reason)
+
+
 def test_the_median_has_an_interval_of_values() -> None:
     scored = median_score(np.arange(101.0))
     assert scored.value == 50
@@ -102,9 +180,47 @@ def test_the_median_has_an_interval_of_values() -> None:
 def test_the_jackknife_of_a_mean_is_students_interval() -> None:
     from scipy import stats
 
-    statistic = mean_of(SKEWED, clusters=Clusters.of(None, n=len(SKEWED)), undefined="")
-    expected = stats.t.interval(0.95, len(SKEWED) - 1, SKEWED.mean(), stats.sem(SKEWED))
-    assert jackknife(statistic, 0.95) == pytest.approx(expected)
+    few = SKEWED[: FEW_DIALOGUES - 1]
+    expected = stats.t.interval(0.95, len(few) - 1, few.mean(), stats.sem(few))
+    assert mean_score(few).interval == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "place", "restore", "scale"),
+    [
+        ((0.0, 1.0), lambda p: math.log(p / (1 - p)), lambda x: 1 / (1 + math.exp(-x)), "logit"),
+        ((-1.0, 1.0), math.atanh, math.tanh, "logit"),  # Fisher's z is half the logit of (1 + r) / 2
+        ((0.0, math.inf), math.log, math.exp, "log"),
+    ],
+)
+def test_the_jackknife_of_a_bounded_statistic_is_taken_where_there_are_no_bounds(
+    bounds: tuple[float, float], place: Callable[[float], float], restore: Callable[[float], float], scale: str
+) -> None:
+    from scipy import stats
+
+    values = [0.9, 0.2, 0.7, 0.95]
+    statistic = mean_of(values, clusters=Clusters.of(None, n=4), undefined="", bounds=bounds)
+    left = [place((sum(values) - one) / 3) for one in values]
+    error = math.sqrt(3 / 4 * sum((one - sum(left) / 4) ** 2 for one in left))
+    centre, reach = place(sum(values) / 4), stats.t.ppf(0.975, 3) * error
+    made = jackknife(statistic, 0.95)
+    assert made.ends == pytest.approx((restore(centre - reach), restore(centre + reach)))
+    assert made.how["scale"] == scale
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ([1.0, 1.0, 1.0], "the value lies at its bound of 1"),
+        ([0.0, 0.0, 0.0], "the value lies at its bound of 0"),
+        ([0.0, 0.0, 0.5], "the value reaches its bound once some dialogue is left out"),
+        ([0.5, 0.5, 0.5], "the value is the same whichever dialogue is left out"),
+    ],
+)
+def test_a_bounded_statistic_without_an_error_has_no_interval(values: list[float], reason: str) -> None:
+    made = jackknife(mean_of(values, clusters=Clusters.of(None, n=3), undefined="", bounds=(0.0, 1.0)), 0.95)
+    assert made.ends is None
+    assert str(made.reason).startswith(reason)
 
 
 @pytest.mark.parametrize(
@@ -113,8 +229,23 @@ def test_the_jackknife_of_a_mean_is_students_interval() -> None:
         ({"method": "percentil"}, "Did you mean 'percentile'"),
         ({"level": 95}, "expected a share between 0 and 1"),
         ({"resamples": -1}, "expected 0"),
+        ({"seed": -1}, "seed -1: expected 0 or more"),
     ],
 )
 def test_settings_that_make_no_sense_are_usage_errors(options: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         Resampling(**options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: mean_score([[1.0, 2.0]]),
+        lambda: median_score([[1.0, 2.0]]),
+        lambda: ratio_score([1.0, 2.0], [1.0]),
+        lambda: mean_score([1.0, 2.0], clusters=["a"]),
+    ],
+)
+def test_input_of_the_wrong_shape_is_a_usage_error_of_one_line(make: Callable[[], Score]) -> None:
+    with pytest.raises(UsageError, match=r"^[^\n]+$"):
+        make()

@@ -98,9 +98,43 @@ def test_what_has_no_correlation_says_why(kind: str, first: list[float], second:
 
 
 def test_a_constant_in_most_resamples_leaves_no_interval() -> None:
-    scored = correlate([0, 0, 0, 0, 1], [1, 2, 3, 4, 5])  # the 1 is missing from a third of the resamples
+    scored = correlate([0] * 39 + [1], range(40))  # the 1 is missing from a third of the resamples
     assert scored.value is not None
     assert scored.interval is None
+    assert "of 10000 resamples have a value, expected at least 95%" in str(scored.interval_reason)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_few_items_have_an_interval_within_the_bounds(kind: str) -> None:
+    scored = correlate(X[:10], Y[:10], kind=kind)
+    assert scored.value is not None
+    assert scored.interval is not None
+    assert -1 < scored.interval[0] < scored.value < scored.interval[1] < 1
+    assert "|interval:jackknife-0.95|scale:logit|" in scored.signature
+
+
+def test_an_outlier_does_not_hide_how_the_others_vary() -> None:
+    first, second = [*range(50), 1e8], [*RNG.permutation(50), 20]
+    statistic = Correlation(np.array([first, second], dtype=np.float64), Clusters.of(None, n=51), "pearson")
+    without = np.array([[1] * 50 + [0]], dtype=np.int32)
+    expected = scipy_correlation("pearson")(first[:50], second[:50])
+    assert statistic.resampled(without)[0] == pytest.approx(expected, abs=1e-12)
+    assert correlate(first, second, kind="pearson").interval is not None
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e200, 1e307])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_unit_of_a_variable_does_not_matter(kind: str, scale: float) -> None:
+    found, expected = correlate(scale * X, Y, kind=kind), correlate(X, Y, kind=kind)
+    assert found.value == pytest.approx(expected.value)
+    assert found.interval == pytest.approx(expected.interval)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("constant", [1e200, 1e-200, 0.1])
+def test_a_constant_of_any_size_is_called_one(kind: str, constant: float) -> None:
+    scored = correlate([constant] * 7, range(7), kind=kind)
+    assert scored.reason == f"the first variable is constant, every value is {constant:g}"
 
 
 def test_large_offsets_do_not_hurt_pearson() -> None:
@@ -112,6 +146,18 @@ def test_pairs_with_a_gap_are_skipped_and_counted() -> None:
     assert scored.value == pytest.approx(0.8)
     assert scored.n == 4
     assert "|skipped:1|" in scored.signature
+
+
+@pytest.mark.parametrize("kind", ["pearson", "spearman"])
+def test_a_partial_correlation_needs_three_items_and_one_for_each_variable_held_fixed(kind: str) -> None:
+    scored = partial_correlation(X[:4], Y[:4], given=[Z[:4], Z[4:8]], kind=kind)
+    assert scored.reason == "a correlation given 2 variables needs at least 5 pairs, found 4"
+    assert partial_correlation(X[:5], Y[:5], given=[Z[:5], Z[5:10]], kind=kind).value is not None
+
+
+def test_variables_of_two_dimensions_are_a_usage_error() -> None:
+    with pytest.raises(UsageError, match=r"^Values of shape \(1, 3\)[^\n]*$"):
+        correlate([[1, 2, 3]], [1, 2, 3])
 
 
 def test_variables_of_different_lengths_are_a_usage_error() -> None:
@@ -161,7 +207,7 @@ def test_kendall_holds_nothing_fixed() -> None:
 
 
 def test_bca_leaves_dialogues_out_one_by_one() -> None:
-    ids = np.repeat(np.arange(12), 5)
+    ids = np.repeat(np.arange(30), 2)
     scored = correlate(X, Y, clusters=ids, resampling=Resampling(2000, method="bca"))
     assert scored.interval is not None
-    assert "|interval:bca-0.95|resamples:2000|dialogues:12|" in scored.signature
+    assert "|interval:bca-0.95|resamples:2000|dialogues:30|" in scored.signature

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from turnwise.metrics import Resampling, compare_correlations, correlate, steiger, williams
+from turnwise.metrics import Resampling, Significance, compare_correlations, correlate, steiger, williams
+from turnwise.record import Origin
 
 
 @pytest.mark.parametrize(
@@ -100,6 +102,32 @@ def test_the_bootstrap_agrees_with_williams_on_normal_variables() -> None:
     expected = williams(r[0, 1], r[0, 2], r[1, 2], n=400).p_value
     found = compare_correlations(people, first, second, kind="pearson", resampling=Resampling(20_000)).p_value
     assert found == pytest.approx(expected, abs=0.03)
+
+
+def test_few_dialogues_give_a_difference_and_an_interval_but_no_p_value() -> None:
+    rng = np.random.default_rng(6)
+    people, first, second = rng.normal(size=(3, 20))
+    found = compare_correlations(people, first, second)
+    assert found.p_value is None
+    assert found.reason == "the bootstrap needs at least 30 dialogues, found 20"
+    assert found.difference.interval is not None
+
+
+def test_the_signature_tells_how_to_repeat_the_comparison() -> None:
+    people, first, second = np.random.default_rng(6).normal(size=(3, 40))
+    people[3] = np.nan
+    found = compare_correlations(people, first, second, kind="kendall", resampling=Resampling(300, seed=5))
+    parts = dict(part.split(":") for part in found.difference.signature.split("|"))
+    expected = {"seed": "5", "correlation": "kendall", "test": "bootstrap", "rounds": "300", "skipped": "1"}
+    assert expected.items() <= parts.items()
+    assert len({parts["people"], *parts["systems"].split("/")}) == 3
+
+
+@pytest.mark.parametrize("test", [williams, steiger])
+def test_a_test_of_given_correlations_has_a_signature(test: Callable[..., Significance]) -> None:
+    origin = Origin(corpus="human@3f2a", version="0.1.0")
+    signature = f"corpus:human@3f2a|test:{test.__name__}|r:0.2/0.45/0.8|n:100|v:0.1.0"
+    assert test(0.20, 0.45, 0.80, n=100, origin=origin).signature == signature
 
 
 def test_a_constant_metric_cannot_be_compared() -> None:

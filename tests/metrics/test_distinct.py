@@ -2,16 +2,23 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from turnwise.metrics import Options, Pairs, Resampling, distinct, measure, score_pairs
-from turnwise.metrics.distinct import distinct_grams
+from turnwise.metrics.distinct import Distinct, Exchange, distinct_across_ends, distinct_grams
 from turnwise.metrics.statistic import Clusters
 from turnwise.metrics.tokens import Tokens, tokenise
 
 SAID = ["a b a", "b c"]
+# Responses that hold any, of "a b", "yes", "c d" and an empty one.
+NAMES = {"distinct-1": 3, "distinct-2": 2, "distinct-1-overlap": 3, "distinct-2-overlap": 3, "distinct-responses": 4}
+WORDS = st.text("abcdef", max_size=4)
+SYSTEMS = st.lists(st.tuples(st.integers(0, 3), WORDS, WORDS), min_size=1, max_size=8)  # dialogue, and what each said
 
 
 @pytest.mark.parametrize(
@@ -21,6 +28,10 @@ SAID = ["a b a", "b c"]
         ("distinct-2", SAID, 3 / 3),  # ab, ba, bc, and none across the two responses
         ("distinct-1", ["a", "a", "a", "a"], 1 / 4),
         ("distinct-2", ["a b", "a b"], 1 / 2),
+        # the overlap paper: a b a b c as one text, bigrams ab, ba, ab, bc, so three types over five words
+        ("distinct-1-overlap", SAID, 100 * 3 / 5),
+        ("distinct-2-overlap", SAID, 100 * 3 / 5),
+        ("distinct-2-overlap", ["a", "", "b", "a"], 100 * 2 / 3),  # ab, ba: an empty response does not part words
         ("distinct-responses", ["I do not know", "yes", "I do not know"], 2 / 3),
     ],
 )
@@ -39,15 +50,71 @@ def test_leaving_a_response_out_loses_only_what_no_other_response_says() -> None
     assert statistic.left_out() == pytest.approx([2 / 2, 2 / 3])
 
 
-def test_the_interval_holds_the_value_although_a_bootstrap_would_not() -> None:
-    words = [[f"w{i}", f"w{i + 1}", "the"] for i in range(0, 60, 2)]
-    scored = score_pairs(Pairs([" ".join(one) for one in words], [""] * 30), metrics=["distinct-1"]).scores[
-        "distinct-1"
-    ]
-    assert scored.value is not None
-    assert scored.interval is not None
-    assert scored.interval[0] < scored.value < scored.interval[1]
+@pytest.mark.parametrize(("name", "scale"), [("distinct-1", 1), ("distinct-1-overlap", 100)])
+def test_the_interval_is_the_jackknife_of_the_logit(name: str, scale: float) -> None:
+    from scipy import special, stats
+
+    said = ["a b", "a c c", "b d", "a b c"]
+    words = [text.split() for text in said]
+    shares = [len({w for one in kept for w in one}) / sum(map(len, kept)) for kept in _leaving_one_out(words)]
+    centre, logits = special.logit(4 / 10), special.logit(shares)
+    error = np.sqrt(3 / 4 * ((logits - logits.mean()) ** 2).sum())
+    ends = special.expit(centre + np.array([-1, 1]) * stats.t.ppf(0.975, 3) * error)
+    scored = score_pairs(Pairs(said, [""] * 4), metrics=[name]).scores[name]
+    assert scored.value == pytest.approx(scale * 4 / 10)
+    assert scored.interval == pytest.approx(scale * ends)
     assert "interval:jackknife-0.95" in scored.signature
+
+
+def _leaving_one_out(words: list[list[str]]) -> list[list[list[str]]]:
+    return [words[:place] + words[place + 1 :] for place in range(len(words))]
+
+
+def test_a_response_without_bigrams_is_not_counted() -> None:
+    scores = score_pairs(Pairs(["a b", "yes", "c d", ""], [""] * 4), metrics=list(NAMES)).scores
+    assert {name: one.n for name, one in scores.items()} == NAMES
+
+
+@given(st.lists(st.lists(st.sampled_from("abcd"), max_size=4), min_size=1, max_size=5))
+def test_dist_of_the_overlap_paper_is_nltks_over_all_words_as_one_text(responses: list[list[str]]) -> None:
+    from nltk.collocations import BigramCollocationFinder
+
+    words = [word for response in responses for word in response]
+    finder = BigramCollocationFinder.from_words(words)
+    statistic = distinct_across_ends(responses, Clusters.of(None, n=len(responses)), order=2)
+    expected = 100 * len(finder.ngram_fd) / finder.N if words else np.nan
+    assert statistic.value() == pytest.approx(expected, nan_ok=True)
+
+
+@given(SYSTEMS)
+def test_exchanged_dialogues_have_the_types_a_count_of_the_texts_finds(systems: list[tuple[int, str, str]]) -> None:
+    clusters = Clusters.of([dialogue for dialogue, _, _ in systems], n=len(systems))
+    sides = [[list(said) for _, said, _ in systems], [list(said) for _, _, said in systems]]
+    ours, theirs = (distinct_grams(side, clusters, order=1) for side in sides)
+    swaps = np.array(list(itertools.product([False, True], repeat=clusters.count)))
+    found = ours.exchange_with(theirs).count_types(swaps)
+    for row, swap in enumerate(swaps):
+        for side in (0, 1):
+            said = [sides[1 - side if swap[code] else side][item] for item, code in enumerate(clusters.codes)]
+            assert found[side][row] == len({word for response in said for word in response})
+
+
+def test_the_vocabularies_of_two_systems_are_joined_once_for_all_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = Counter[str]()
+    between = Exchange.between
+
+    def counted(first: Distinct, second: Distinct) -> Exchange:
+        calls["join"] += 1
+        return between(first, second)
+
+    monkeypatch.setattr(Exchange, "between", counted)
+    clusters = Clusters.of(None, n=3)
+    ours, theirs = (
+        distinct_grams([list(text) for text in side], clusters, order=1) for side in (["ab"] * 3, ["c"] * 3)
+    )
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda _: ours.swapped(theirs, np.ones((2, 3), dtype=np.bool_)), range(16)))
+    assert calls == {"join": 1}
 
 
 def test_swapping_counts_types_as_if_the_responses_had_been_exchanged() -> None:

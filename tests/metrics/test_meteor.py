@@ -68,3 +68,10 @@ def test_meteor_equals_nltk_on_the_same_tokens() -> None:
     ]
     scored = score_pairs(Pairs(said, targets), metrics=["meteor-stem"]).scores["meteor-stem"]
     assert scored.value == pytest.approx(sum(each) / 2)
+
+
+def test_the_signature_says_which_nltk_and_which_matches() -> None:
+    from importlib.metadata import version
+
+    signature = score_pairs(Pairs(["a"], ["a"]), metrics=["meteor-stem"]).scores["meteor-stem"].signature
+    assert f"|matches:exact+stem|stem:porter|nltk:{version('nltk')}|" in signature

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from turnwise.errors import UsageError
 from turnwise.metrics import Comparison, Options, Pairs, Resampling, compare_means, correct, holm, measure
 from turnwise.metrics.paired import compare, paired_bootstrap
-from turnwise.metrics.statistic import Clusters, mean_of
+from turnwise.metrics.statistic import Clusters, FloatArray, IntArray, Sums, mean_of, ratio
 
 OURS = np.array([3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0])
 THEIRS = np.array([2.0, 1.5, 3.0, 1.0, 3.0, 6.0, 2.5, 4.0])
@@ -31,8 +32,9 @@ def test_randomisation_moves_whole_dialogues() -> None:
 
 
 def test_equal_systems_differ_by_nothing() -> None:
+    many = np.tile(OURS, 4)
     for test in ("randomisation", "bootstrap"):
-        found = compare_means(OURS, OURS, test=test)
+        found = compare_means(many, many, test=test)
         assert (found.difference.value, found.p_value) == (0, 1)
 
 
@@ -42,6 +44,116 @@ def test_bootstrap_and_randomisation_agree_on_a_plain_difference() -> None:
     theirs = ours + rng.normal(0.06, 0.5, size=300)
     p_values = [compare_means(ours, theirs, test=test).p_value for test in ("randomisation", "bootstrap")]
     assert p_values[0] == pytest.approx(p_values[1], abs=0.02)
+
+
+@dataclass(frozen=True)
+class Known:
+    """A statistic whose resamples are known: how often the first dialogue was drawn."""
+
+    at: float
+    n: int = 30
+    dialogues: int = 30
+    undefined: str = ""
+
+    def value(self) -> float:
+        return self.at
+
+    def left_out(self) -> FloatArray:
+        return np.zeros(30)
+
+    def resampled(self, counts: IntArray) -> FloatArray:
+        return np.asarray(counts[:, 0], dtype=np.float64)
+
+
+def test_the_bootstrap_is_shifted_by_the_mean_of_its_resamples_not_by_the_observed_difference() -> None:
+    # The first dialogue is drawn once on average. Shifted by that, straying by 1.9 or more takes three draws or more,
+    # 7.8 %; shifted by the observed 1.9 it would take none, or four and more.
+    from scipy.stats import binom
+
+    found = paired_bootstrap(Known(1.9), Still(0.0), rounds=40_000, rng=np.random.default_rng(0))
+    assert found.p_value == pytest.approx(float(binom.sf(2, 30, 1 / 30)), abs=0.004)
+
+
+class Still(Known):
+    """A statistic that no resample moves."""
+
+    def resampled(self, counts: IntArray) -> FloatArray:
+        return np.zeros(len(counts))
+
+
+def test_the_observed_difference_counts_as_one_of_the_rounds() -> None:
+    ours, theirs = np.arange(200.0) + 100, np.zeros(200)
+    for test in ("randomisation", "bootstrap"):
+        assert compare_means(ours, theirs, test=test, resampling=Resampling(99)).p_value == 1 / 100
+
+
+@pytest.mark.parametrize("dialogues", [1, 10, 29])
+def test_the_bootstrap_gives_no_p_value_for_few_dialogues(dialogues: int) -> None:
+    found = compare_means(np.arange(dialogues) + 1.0, np.zeros(dialogues), test="bootstrap")
+    assert (found.p_value, found.p_holm) == (None, None)
+    assert found.reason == f"the bootstrap needs at least 30 dialogues, found {dialogues}"
+    assert found.to_dict()["reason"] == found.reason
+    assert found.difference.value is not None
+
+
+def ratios(numerators: list[float], denominators: list[float]) -> Sums:
+    items = np.stack([numerators, denominators], axis=1)
+    return Sums.over(items, ratio, clusters=Clusters.of(None, n=len(items)), undefined="")
+
+
+def test_resamples_without_a_value_forbid_a_p_value() -> None:
+    only_one = [1.0] + [0.0] * 39  # is missing from 36 % of the resamples, which have no ratio then
+    found = compare(ratios([1.0] * 40, only_one), ratios([2.0] * 40, only_one), test="bootstrap")
+    assert found.p_value is None
+    assert "resamples have a value, expected at least 95%" in str(found.reason)
+
+
+def test_swaps_without_a_value_are_not_counted_as_small() -> None:
+    # One system has all denominators in the first dialogue, the other in the second: whenever one of the two changes
+    # sides alone, a side has none. The other half of the rounds must not make the difference look rare.
+    ours, theirs = ratios([3.0] * 6, [1.0] + [0.0] * 5), ratios([1.0] * 6, [0.0, 1.0] + [0.0] * 4)
+    found = compare(ours, theirs)
+    assert found.p_value is None
+    assert "resamples have a value" in str(found.reason)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-15, 1e15, 1e200])
+def test_a_p_value_does_not_depend_on_the_unit(scale: float) -> None:
+    expected = compare_means(OURS, THEIRS).p_value
+    assert compare_means(scale * OURS, scale * THEIRS).p_value == expected
+
+
+def test_an_offset_of_both_systems_does_not_break_ties() -> None:
+    expected = compare_means(OURS, THEIRS).p_value
+    assert compare_means(OURS + 0.1 + 1e6, THEIRS + 0.1 + 1e6).p_value == expected
+
+
+def test_only_items_that_both_statistics_scored_are_compared() -> None:
+    gap, clusters = math.nan, Clusters.of(None, n=4)
+    sides = [mean_of(one, clusters=clusters, undefined="") for one in ([1, 1, gap, 0], [0.9, 0.9, 1, gap])]
+    found = compare(*sides)
+    assert found.difference.value == pytest.approx(0.1)
+    assert found.difference.n == 2
+    assert "|skipped:2|" in found.difference.signature
+
+
+@pytest.mark.parametrize("resampling", [Resampling(500, seed=7), Resampling(0, seed=7)])
+def test_the_signature_of_a_comparison_tells_how_to_repeat_it(resampling: Resampling) -> None:
+    found = compare_means([*OURS, math.nan], [*THEIRS, 1.0], clusters=range(9), resampling=resampling)
+    parts = dict(part.split(":") for part in found.difference.signature.split("|"))
+    expected = {"seed": "7", "test": "randomisation", "rounds": str(resampling.resamples or 10_000)}
+    assert expected.items() <= parts.items()
+    assert {"dialogues": "8", "skipped": "1"}.items() <= parts.items()
+    assert parts.get("interval") == ("jackknife-0.95" if resampling.resamples else None)
+    ours, theirs = parts["systems"].split("/")
+    assert len(ours) == len(theirs) == 12
+    assert ours != theirs
+
+
+@pytest.mark.parametrize("second", [[1.0, 2.0, 3.0], [[1.0, 2.0]]])
+def test_systems_of_other_shapes_are_usage_errors(second: list[float]) -> None:
+    with pytest.raises(UsageError, match=r"^[^\n]+$"):
+        compare_means([1.0, 2.0], second)
 
 
 def test_items_that_either_system_could_not_score_are_left_out_of_both() -> None:
@@ -79,12 +191,19 @@ def test_an_unknown_test_gets_a_suggestion() -> None:
         # R: p.adjust(c(0.01, 0.02, 0.03, 0.04, 0.05), "holm")
         ([0.01, 0.02, 0.03, 0.04, 0.05], [0.05, 0.08, 0.09, 0.09, 0.09]),
         ([0.6, None, 0.7], [1.0, None, 1.0]),
+        ([0.01, math.nan, 0.03], [0.02, None, 0.03]),
         ([], []),
     ],
 )
 def test_holm_corrects_step_by_step(p_values: list[float | None], expected: list[float | None]) -> None:
     for found, wanted in zip(holm(p_values), expected, strict=True):
         assert found == (None if wanted is None else pytest.approx(wanted))
+
+
+@pytest.mark.parametrize("p", [-0.01, 1.01, math.inf])
+def test_holm_refuses_what_is_no_probability(p: float) -> None:
+    with pytest.raises(UsageError, match="expected a number from 0 to 1"):
+        holm([0.5, p])
 
 
 def test_a_table_of_comparisons_is_corrected_together() -> None:

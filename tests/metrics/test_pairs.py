@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,12 @@ def test_pairs_in_memory_must_match_too() -> None:
         Pairs(["a", "b"], ["a"])
 
 
+@pytest.mark.parametrize("name", ["dialogues", "log_likelihoods", "token_counts"])
+def test_what_stands_beside_the_texts_must_match_too(name: str) -> None:
+    with pytest.raises(UsageError, match=f"1 {name} for 2 pairs"):
+        Pairs(["a", "b"], ["a", "b"], **{name: [1]})  # type: ignore[arg-type]
+
+
 def test_a_file_can_hold_both_sides(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "both.jsonl", {"reference": "b", "prediction": "a"})
     pairs = read_pairs(path, path)
@@ -99,6 +106,13 @@ def test_a_named_column_is_looked_for_among_the_references_too(tmp_path: Path) -
     assert list(read_pairs(said, targets, column="x").references) == ["b"]
 
 
+@pytest.mark.parametrize("name", ["reference", "target", "gold"])
+def test_a_column_of_references_comes_before_the_one_named_for_the_responses(tmp_path: Path, name: str) -> None:
+    said = write_jsonl(tmp_path / "h.jsonl", {"response": "a"})
+    targets = write_jsonl(tmp_path / "r.jsonl", {"response": "what the other system said", name: "b"})
+    assert list(read_pairs(said, targets, column="response").references) == ["b"]
+
+
 def test_a_part_keeps_what_stands_beside_the_texts() -> None:
     part = Pairs(["a", "b", "c"], ["x", "y", "z"], ["d1", "d2", "d3"], [-1.0, -2.0, -3.0], [1, 2, 3]).select([2, 0])
     assert (part.hypotheses, part.references, part.dialogues) == (["c", "a"], ["z", "x"], ["d3", "d1"])
@@ -109,6 +123,69 @@ def test_dialogue_ids_come_from_either_file(tmp_path: Path) -> None:
     said = write_text(tmp_path / "h.txt", "a\nb\n")
     targets = write_jsonl(tmp_path / "r.jsonl", *({"dialogue_id": "d1", "response": text} for text in "ab"))
     assert list(read_pairs(said, targets).dialogues or ()) == ["d1", "d1"]
+
+
+def test_dialogue_ids_of_both_files_must_agree_line_by_line(tmp_path: Path) -> None:
+    said = write_jsonl(tmp_path / "h.jsonl", *({"dialogue_id": one, "response": "a"} for one in (1, 1, 2)))
+    targets = write_jsonl(tmp_path / "r.jsonl", *({"dialogue": one, "response": "a"} for one in ("1", "2", "2")))
+    with pytest.raises(UsageError, match=r"line 2 is dialogue '1' in .*h\.jsonl and '2' in .*r\.jsonl"):
+        read_pairs(said, targets)
+
+
+def test_dialogue_ids_may_be_numbers_in_one_file_and_text_in_the_other(tmp_path: Path) -> None:
+    said = write_jsonl(tmp_path / "h.jsonl", *({"dialogue_id": one, "response": "a"} for one in (1, 2)))
+    targets = write_jsonl(tmp_path / "r.jsonl", *({"dialogue_id": one, "response": "a"} for one in ("1", "2")))
+    assert list(read_pairs(said, targets).dialogues or ()) == [1, 2]
+
+
+def test_a_column_that_holds_no_ids_is_not_taken_for_one(tmp_path: Path) -> None:
+    records = [{"dialogue": ["Hi.", "Hello."], "conversation_id": place, "response": "a"} for place in (7, 8)]
+    column = read_column(write_jsonl(tmp_path / "h.jsonl", *records))
+    assert (column.dialogue_name, list(column.dialogues or ())) == ("conversation_id", [7, 8])
+
+
+@pytest.mark.parametrize(
+    ("ids", "column", "message"),
+    [
+        (["d1", None], None, "record 2: expected a dialogue id in 'dialogue_id', found None"),
+        ([["Hi."], ["Ho."]], "dialogue_id", r"record 1: expected a dialogue id in 'dialogue_id', found \['Hi\.'\]"),
+    ],
+)
+def test_a_missing_id_and_a_named_column_without_ids_are_reported(
+    tmp_path: Path, ids: list[Any], column: str | None, message: str
+) -> None:
+    path = write_jsonl(tmp_path / "h.jsonl", *({"dialogue_id": one, "response": "a"} for one in ids))
+    with pytest.raises(CorpusError, match=message):
+        read_column(path, dialogue_column=column)
+
+
+def test_a_missing_likelihood_is_not_a_number(tmp_path: Path) -> None:
+    records = [{"response": "a", "log_likelihood": one, "tokens": 2} for one in (-1.5, None)]
+    found = read_column(write_jsonl(tmp_path / "h.jsonl", *records)).log_likelihoods
+    assert found == pytest.approx([-1.5, math.nan], nan_ok=True)
+
+
+def test_a_column_of_token_lists_is_no_token_count(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "h.jsonl", {"response": "a b", "tokens": ["a", "b"]})
+    assert read_column(path).token_counts is None
+
+
+@pytest.mark.parametrize(
+    ("said", "targets", "expected"),
+    [
+        ("h.jsonl", "r.jsonl", "prediction/reference/dialogue_id"),
+        ("h.jsonl", "r.txt", "prediction/-/dialogue_id"),
+        ("h.txt", "r.txt", None),
+    ],
+)
+def test_the_pairs_remember_the_columns_they_were_read_from(
+    tmp_path: Path, said: str, targets: str, expected: str | None
+) -> None:
+    write_jsonl(tmp_path / "h.jsonl", {"prediction": "a", "text": "-", "dialogue_id": 1})
+    write_jsonl(tmp_path / "r.jsonl", {"reference": "a", "text": "-"})
+    write_text(tmp_path / "h.txt", "a\n")
+    write_text(tmp_path / "r.txt", "a\n")
+    assert read_pairs(tmp_path / said, tmp_path / targets).columns == expected
 
 
 def test_likelihoods_and_token_counts_come_along(tmp_path: Path) -> None:
@@ -154,6 +231,22 @@ def test_a_missing_file_is_a_usage_error(tmp_path: Path) -> None:
         read_column(tmp_path / "none.txt")
 
 
-def test_the_fingerprint_changes_with_any_text() -> None:
-    texts = [Pairs(["ab", "c"], ["", ""]), Pairs(["a", "bc"], ["", ""]), Pairs(["ab", "c"], ["", "x"])]
-    assert len({one.fingerprint for one in texts}) == 3
+def test_the_fingerprint_changes_with_all_that_a_number_may_depend_on() -> None:
+    texts = ["ab", "c"], ["", ""]
+    others: list[Pairs] = [
+        Pairs(*texts),
+        Pairs(["a", "bc"], ["", ""]),
+        Pairs(["ab", "c"], ["", "x"]),
+        Pairs(*texts, dialogues=["1", "2"]),
+        Pairs(*texts, dialogues=["1", "1"]),
+        Pairs(*texts, dialogues=[1, 2]),
+        Pairs(*texts, log_likelihoods=[1.0, 2.0]),
+        Pairs(*texts, token_counts=[1.0, 2.0]),
+        Pairs(*texts, log_likelihoods=[1.0, math.nan]),
+    ]
+    assert len({one.fingerprint for one in others}) == len(others)
+
+
+def test_the_fingerprint_takes_equal_numbers_alike() -> None:
+    whole, broken = (Pairs(["a"], ["a"], token_counts=[count]) for count in (2, 2.0))
+    assert whole.fingerprint == broken.fingerprint

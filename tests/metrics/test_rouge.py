@@ -29,3 +29,30 @@ def test_rouge_equals_the_mean_of_rouge_score(name: str, kind: str) -> None:
     targets = ["are you doing well?", "I would not say no", "yes"]
     scores = [RougeScorer([kind]).score(b, a)[kind].fmeasure for a, b in zip(said, targets, strict=True)]
     assert value(name, said, targets) == pytest.approx(sum(scores) / 3)
+
+
+@pytest.mark.parametrize("name", ["rouge-1", "rouge-2", "rouge-l"])
+@pytest.mark.parametrize(("said", "target"), [("你好 世界", "你好 世界"), ("да , конечно", "yes"), ("yes", "да")])
+def test_a_pair_in_another_alphabet_is_skipped_not_scored_0(name: str, said: str, target: str) -> None:
+    result = score_pairs(Pairs(["a b", said], ["a b", target]), metrics=[name])
+    assert (result.scores[name].value, result.scores[name].n) == (1, 1)
+    assert "|skipped:1|" in result.scores[name].signature
+    assert result.notes[0].startswith(f"{name} (pairs): 1 of 2 pairs skipped: rouge-score knows the letters a-z")
+
+
+def test_texts_in_another_alphabet_alone_have_no_rouge() -> None:
+    scored = score_pairs(Pairs(["你好"], ["你好"]), metrics=["rouge-1"]).scores["rouge-1"]
+    assert scored.value is None
+    assert scored.reason is not None
+    assert "a-z" in scored.reason
+
+
+def test_a_blank_response_scores_0() -> None:
+    assert value("rouge-1", ["", " "], ["yes", "no"]) == 0
+
+
+def test_the_signature_says_which_tokens_and_whose() -> None:
+    from importlib.metadata import version
+
+    signature = score_pairs(Pairs(["a"], ["a"]), metrics=["rouge-l"]).scores["rouge-l"].signature
+    assert f"|case:lc|tok:a-z0-9|stem:no|measure:f1|rouge-score:{version('rouge-score')}|" in signature

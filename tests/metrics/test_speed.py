@@ -1,16 +1,37 @@
+"""The promised speed, run here and now: 10,000 resamples in under two seconds."""
+
 from __future__ import annotations
 
-import json
-from pathlib import Path
+import time
+from collections.abc import Callable
 
+import numpy as np
 import pytest
 
-FOUND = json.loads((Path(__file__).parents[2] / "benchmarks" / "statistics_speed.json").read_text(encoding="utf-8"))
+from turnwise.metrics import Resampling, correlate, mean_score
+from turnwise.record import Score
+
+LIMIT_SECONDS = 2.0
+RNG = np.random.default_rng(0)
+VALUES = RNG.exponential(size=10_000)
+WORDS = RNG.poisson(8, size=375).astype(float)
+PEOPLE = np.round(np.clip(WORDS / 6 + RNG.normal(size=375), 0, 4)) / 2
 
 
 @pytest.mark.parametrize(
-    "task", ["mean of 10,000, percentile", "mean of 10,000, BCa", "spearman of 375", "kendall of 375"]
+    "score",
+    [
+        pytest.param(lambda: mean_score(VALUES), id="mean of 10,000, percentile"),
+        pytest.param(lambda: mean_score(VALUES, resampling=Resampling(method="bca")), id="mean of 10,000, BCa"),
+        pytest.param(lambda: correlate(WORDS, PEOPLE, kind="spearman"), id="spearman of 375"),
+        pytest.param(lambda: correlate(WORDS, PEOPLE, kind="kendall"), id="kendall of 375"),
+    ],
 )
-def test_the_committed_benchmark_keeps_the_promised_two_seconds(task: str) -> None:
-    assert FOUND["about"]["resamples"] == 10_000
-    assert FOUND["tasks"][task]["turnwise"]["seconds"] < FOUND["about"]["limit_seconds"] == 2
+def test_ten_thousand_resamples_take_less_than_two_seconds(score: Callable[[], Score]) -> None:
+    assert "|resamples:10000|" in score().signature  # and the kernels are translated
+    seconds = []
+    for _ in range(3):  # the best of three: a busy machine is not our doing
+        start = time.perf_counter()
+        score()
+        seconds.append(time.perf_counter() - start)
+    assert min(seconds) < LIMIT_SECONDS

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from importlib.metadata import version
+
 import pytest
 
 from turnwise.errors import MissingExtraError, UsageError
@@ -41,6 +43,15 @@ def test_the_signature_says_when_nltk_had_no_sentence_model(monkeypatch: pytest.
     assert tokens.name_of("nltk") == "nltk-without-punkt"
     monkeypatch.setattr(tokens, "has_punkt", lambda: True)
     assert tokens.name_of("nltk") == "nltk"
+
+
+@pytest.mark.parametrize(
+    ("tokeniser", "library"), [("13a", "sacrebleu"), ("zh", "sacrebleu"), ("nltk", "nltk"), ("whitespace", None)]
+)
+def test_the_signature_has_the_version_of_the_library_that_cut_the_words(tokeniser: str, library: str | None) -> None:
+    said = dict(tokens.settings_of(tokeniser, lowercase=True))
+    versions = {library: version(library)} if library else {}
+    assert said == {"case": "lc", "tok": tokens.name_of(tokeniser), **versions}
 
 
 def test_a_missing_library_gives_its_install_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,6 +47,8 @@ def test_a_file_name_in_another_encoding_can_be_written() -> None:
     assert plain(b"caf\xe9.txt".decode("utf-8", "surrogateescape")) == "caf?.txt"
 
 
-@pytest.mark.parametrize("score", [Score(0.5, 3, (0.4, 0.6), "v:1"), Score(1.0, 2), Score.missing("empty", n=4)])
+@pytest.mark.parametrize(
+    "score", [Score(0.5, 3, (0.4, 0.6), "v:1"), Score(1.0, 2, interval_reason="too few"), Score.missing("empty", n=4)]
+)
 def test_a_score_survives_the_round_trip(score: Score) -> None:
     assert score_from(score.to_dict()) == score

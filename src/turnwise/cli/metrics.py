@@ -8,16 +8,21 @@ from typing import Annotated
 import typer
 
 from turnwise.cli.console import Json, Quiet, print_json, print_table, working
+from turnwise.errors import UsageError
 from turnwise.metrics import DEFAULT_METRICS, METRICS, score_files
 
 EPILOG = "Try: turnwise metrics hyp.txt ref.txt  ·  turnwise metrics a.jsonl ref.jsonl --compare b.jsonl --json"
 
 
 def metrics(
-    hypotheses: Annotated[Path, typer.Argument(help="Responses: text (one a line), JSONL or Parquet.")],
-    references: Annotated[Path, typer.Argument(help="References, in the same order.")],
+    hypotheses: Annotated[
+        Path | None, typer.Argument(help="Responses: text (one a line), JSONL or Parquet.", metavar="HYPOTHESES")
+    ] = None,
+    references: Annotated[
+        Path | None, typer.Argument(help="References, in the same order.", metavar="REFERENCES")
+    ] = None,
     names: Annotated[
-        str, typer.Option("--metrics", help=f"Names separated by commas, or 'all': {', '.join(METRICS)}.")
+        str, typer.Option("--metrics", help="Names separated by commas, or 'all'. What there is: --list.")
     ] = ",".join(DEFAULT_METRICS),
     compare: Annotated[Path | None, typer.Option("--compare", help="Another system's responses.")] = None,
     column: Annotated[str | None, typer.Option("--column", help="Column of the responses.")] = None,
@@ -31,15 +36,23 @@ def metrics(
     test: Annotated[str, typer.Option("--test", help="With --compare: randomisation or bootstrap.")] = "randomisation",
     resamples: Annotated[int, typer.Option("--resamples", min=100, help="Of the bootstrap and the test.")] = 10_000,
     seed: Annotated[int, typer.Option("--seed", help="Same seed, same intervals.")] = 0,
+    is_listing: Annotated[
+        bool, typer.Option("--list", help="List the metrics, their units and what they are.")
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Score responses against references: every number with its n, its interval and its signature."""
+    if is_listing:
+        list_metrics(json=json)
+        return
+    if hypotheses is None or references is None:
+        raise UsageError("metrics needs two files, HYPOTHESES and REFERENCES. See: turnwise metrics --help")
     with working("scoring", quiet=quiet or json):
         result = score_files(
             hypotheses,
             references,
-            metrics=list(METRICS) if names == "all" else [name.strip() for name in names.split(",")],
+            metrics=list(METRICS) if names == "all" else names.replace(",", " ").split(),
             compare=compare,
             column=column,
             reference_column=reference_column,
@@ -58,3 +71,11 @@ def metrics(
     print_table(heading, rows)
     for note in result.notes:
         typer.echo(note)
+
+
+def list_metrics(*, json: bool) -> None:
+    """Every metric with its unit and what it is."""
+    if json:
+        print_json({"metrics": {name: {"unit": one.unit, "about": one.about} for name, one in METRICS.items()}})
+        return
+    print_table(("metric", "unit", "what it is"), [(name, one.unit, one.about) for name, one in METRICS.items()])

@@ -17,12 +17,15 @@ import numpy.typing as npt
 from turnwise.errors import MissingExtraError, UsageError, unknown_name
 from turnwise.metrics.bootstrap import DEFAULT, Resampling, score, unstated
 from turnwise.metrics.correlation import CORRELATIONS, FEWEST_ITEMS, Correlation
+from turnwise.metrics.kernels import compiled, weighted_sums
 from turnwise.metrics.resample import left_out_by_counts
-from turnwise.metrics.statistic import Clusters, FloatArray, Ids, IntArray
+from turnwise.metrics.statistic import Clusters, FloatArray, Ids, IntArray, Interval
 from turnwise.record import Origin, Score
 
 Ratings = npt.NDArray[Any] | Sequence[Sequence[float | None]]
 LEVELS = ("nominal", "ordinal", "interval", "ratio")  # of measurement; rating scales are ordinal
+PACKAGE_CELLS = 2**24  # items × values × values, which the package holds several times over; 128 MB each
+RATIO_VALUES = 500  # different values; a resample takes time by their square, and only at this level
 
 
 def ratings_matrix(ratings: Iterable[tuple[Hashable, Hashable, float]]) -> FloatArray:
@@ -55,13 +58,15 @@ def annotator_ceiling(
 ) -> Score:
     """The mean, over annotators, of one annotator's correlation with the mean of the rest.
 
-    An annotator counts where at least three items with other ratings vary; the signature says how many did.
+    Annotators weigh as many as the items they share with others (`weights:items` in the signature): where hundreds
+    of people rated ten items each, the correlations of ten are as noisy as they are many. An annotator counts where
+    at least three items with other ratings vary; the signature says how many did.
     """
     if kind not in CORRELATIONS:
         raise unknown_name("correlation", kind, CORRELATIONS)
     matrix = _matrix(ratings)
     statistic = Ceiling.over(matrix, kind=kind, clusters=Clusters.of(clusters, n=len(matrix)))
-    settings = {"ceiling": kind, "annotators": f"{len(statistic.annotators)}/{matrix.shape[1]}"}
+    settings = {"ceiling": kind, "annotators": f"{len(statistic.annotators)}/{matrix.shape[1]}", "weights": "items"}
     origin = origin or unstated()
     return score(
         statistic,
@@ -79,7 +84,11 @@ def krippendorff_alpha(
     resampling: Resampling = DEFAULT,
     origin: Origin | None = None,
 ) -> Score:
-    """Krippendorff's alpha, by the `krippendorff` package, with a bootstrap interval over dialogues."""
+    """Krippendorff's alpha, by the `krippendorff` package, with an interval over dialogues.
+
+    The package needs memory for items × values × values; where that is too much, as for continuous ratings, the value
+    comes from the same sums as the resamples, which need no more than the ratings do.
+    """
     if level not in LEVELS:
         raise unknown_name("level of measurement", level, LEVELS)
     matrix = _matrix(ratings)
@@ -97,19 +106,24 @@ class Ceiling:
     annotators: tuple[Correlation, ...]
     n: int  # items with at least two ratings
     dialogues: int
+    is_grouped: bool = False
     undefined: str = "no annotator shares at least three items of varying ratings with others"
+    bounds: Interval = (-1.0, 1.0)
 
     @classmethod
     def over(cls, matrix: FloatArray, *, kind: str, clusters: Clusters) -> Ceiling:
         """Pair each annotator with the mean of the others, item by item."""
-        each = [_own_and_rest(matrix, column, clusters, kind) for column in range(matrix.shape[1])]
+        shared = np.asarray(np.isfinite(matrix).sum(axis=1) >= 2)
+        matrix, used = matrix[shared], clusters.select(shared).drawable()
+        each = [_own_and_rest(matrix, column, used, kind) for column in range(matrix.shape[1])]
         useful = tuple(one for one in each if one.n >= FEWEST_ITEMS and math.isfinite(one.value()))
-        shared = int((np.isfinite(matrix).sum(axis=1) >= 2).sum())
-        return cls(useful, shared, clusters.count)
+        return cls(useful, len(matrix), used.count, used.is_grouped)
 
     def value(self) -> float:
-        """The mean over annotators, or NaN."""
-        return float(np.mean([one.value() for one in self.annotators])) if self.annotators else math.nan
+        """The mean over annotators, weighted by their shared items, or NaN."""
+        if not self.annotators:
+            return math.nan
+        return float(self.resampled(np.ones((1, self.dialogues), dtype=np.int32))[0])
 
     def left_out(self) -> FloatArray:
         """The ceiling without each dialogue in turn."""
@@ -118,39 +132,58 @@ class Ceiling:
     def resampled(self, counts: IntArray) -> FloatArray:
         """The ceiling in each resample, over the annotators whose ratings vary in it."""
         values = np.stack([one.resampled(counts) for one in self.annotators])
-        defined = np.isfinite(values)
-        total = np.where(defined, values, 0).sum(axis=0)
-        means = np.divide(total, defined.sum(axis=0), out=np.full(len(counts), np.nan), where=defined.any(axis=0))
-        return np.asarray(means)
+        shared = [np.bincount(one.clusters.codes, minlength=self.dialogues) for one in self.annotators]
+        weights = weighted_sums(counts, np.stack(shared, axis=1).astype(np.float64)).T  # (annotators, resamples)
+        weights = np.where(np.isfinite(values), weights, 0.0)
+        total, weight = (weights * np.nan_to_num(values)).sum(axis=0), weights.sum(axis=0)
+        return np.asarray(np.divide(total, weight, out=np.full(len(counts), np.nan), where=weight > 0))
 
 
 @dataclass(frozen=True, eq=False)
 class Alpha:
-    """Krippendorff's alpha as a statistic: a resample repeats rows of the table of value counts."""
+    """Krippendorff's alpha as a statistic: 1 − disagreement within items over disagreement between all ratings.
 
-    value_counts: npt.NDArray[np.int64]  # (items, values): how many annotators gave each value
-    domain: FloatArray  # (values,)
+    Both are sums of squared distances between values. On an interval scale the distance is the difference; on an
+    ordinal one it is the difference of the values' mean ranks among all ratings (his sum of the n_g between two
+    values, less half of theirs, is just that), which change with every resample. For either, an item's m ratings
+    disagree by 2 (m Σx² − (Σx)²) / (m − 1), and no table of value pairs is needed.
+    """
+
+    ratings: IntArray  # (ratings,), the place of each in the domain, item by item
+    starts: IntArray  # (items + 1,), where the ratings of each item begin
+    domain: FloatArray  # (values,), ascending
     level: str
     clusters: Clusters
+    bounds: Interval = (-1.0, 1.0)  # at worst all pairs disagree, twice as far as chance would have them
 
     @classmethod
     def over(cls, matrix: FloatArray, *, level: str, clusters: Clusters) -> Alpha:
-        """Count values item by item; an item with one rating has nothing to agree with."""
+        """Number the values; an item with one rating has nothing to agree with."""
         rated = np.isfinite(matrix)
-        domain = np.unique(matrix[rated])
         shared = rated.sum(axis=1) >= 2
-        counts = (matrix[shared][:, :, None] == domain).sum(axis=1)
-        return cls(counts, domain, level, clusters.select(shared))
+        kept = rated[shared]
+        domain, ratings = np.unique(matrix[shared][kept], return_inverse=True)
+        if level == "ratio" and len(domain) > RATIO_VALUES:
+            found = f"{len(domain)} different ratings: at level 'ratio' alpha takes at most {RATIO_VALUES}"
+            raise UsageError(f"{found}. Round them, or take level 'interval' or 'ordinal'.")
+        starts = np.append(0, np.cumsum(kept.sum(axis=1)))
+        used = clusters.select(shared).drawable()
+        return cls(ratings.astype(np.int64), starts.astype(np.int64), domain, level, used)
 
     @property
     def n(self) -> int:
         """Items with at least two ratings."""
-        return len(self.value_counts)
+        return len(self.starts) - 1
 
     @property
     def dialogues(self) -> int:
         """Dialogues that can be drawn."""
         return self.clusters.count
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether dialogues were named."""
+        return self.clusters.is_grouped
 
     @property
     def undefined(self) -> str:
@@ -161,7 +194,14 @@ class Alpha:
 
     def value(self) -> float:
         """Alpha, or NaN."""
-        return self._alpha(self.value_counts)
+        if len(self.domain) < 2:
+            return math.nan
+        if self.n * len(self.domain) ** 2 > PACKAGE_CELLS:
+            return float(self.resampled(np.ones((1, self.dialogues), dtype=np.int32))[0])
+        counts = np.zeros((self.n, len(self.domain)), dtype=np.int64)
+        np.add.at(counts, (np.repeat(np.arange(self.n), np.diff(self.starts)), self.ratings), 1)
+        options = {"value_domain": self.domain, "level_of_measurement": self.level, "dtype": np.float64}
+        return float(_package().alpha(value_counts=counts, **options))
 
     def left_out(self) -> FloatArray:
         """Alpha without each dialogue in turn."""
@@ -169,17 +209,99 @@ class Alpha:
 
     def resampled(self, counts: IntArray) -> FloatArray:
         """Alpha in each resample."""
-        weights = counts[:, self.clusters.codes]
-        return np.array([self._alpha(np.repeat(self.value_counts, row, axis=0)) for row in weights])
+        codes, drawn = self.clusters.codes.astype(np.int64), np.ascontiguousarray(counts, np.int32)
+        found = np.full(len(counts), np.nan)
+        if self.level in ("ordinal", "interval"):
+            values = self.domain / max(1e-300, float(np.abs(self.domain).max(initial=0.0)))
+            is_ordinal = self.level == "ordinal"
+            compiled(_squared_alphas)(drawn, codes, self.ratings, self.starts, values, is_ordinal, found)
+        else:
+            distances = _distances(self.domain, self.level)
+            compiled(_fixed_alphas)(drawn, codes, self.ratings, self.starts, distances, found)
+        return found
 
-    def _alpha(self, value_counts: npt.NDArray[np.int64]) -> float:
-        if np.count_nonzero(value_counts.sum(axis=0)) < 2:
-            return math.nan
-        return float(
-            _package().alpha(
-                value_counts=value_counts, value_domain=self.domain, level_of_measurement=self.level, dtype=np.float64
-            )
-        )
+
+def _distances(domain: FloatArray, level: str) -> FloatArray:
+    """Squared distances between values: (values, values), or (0, 0) for nominal ones, all of which are 1."""
+    if level == "nominal":
+        return np.zeros((0, 0))
+    sums = domain[:, None] + domain
+    shares = np.divide(domain[:, None] - domain, sums, out=np.zeros_like(sums), where=sums != 0)
+    return np.asarray(shares**2)
+
+
+def _squared_alphas(
+    counts: IntArray,
+    codes: IntArray,
+    ratings: IntArray,
+    starts: IntArray,
+    domain: FloatArray,
+    is_ordinal: bool,
+    found: FloatArray,
+) -> None:
+    values, uses = domain.copy(), np.zeros(len(domain))
+    for row in range(len(counts)):
+        uses[:] = 0.0
+        total = 0.0
+        for item in range(len(codes)):
+            weight = counts[row, codes[item]]
+            for place in range(starts[item], starts[item + 1]):
+                uses[ratings[place]] += weight
+                total += weight
+        if is_ordinal:
+            behind = 0.0
+            for value in range(len(domain)):
+                values[value] = (behind + uses[value] / 2) / max(total, 1.0)
+                behind += uses[value]
+        mean, used = 0.0, 0
+        for value in range(len(domain)):
+            mean += uses[value] * values[value] / max(total, 1.0)
+            used += uses[value] > 0
+        within, between = 0.0, 0.0
+        for value in range(len(domain)):
+            between += uses[value] * (values[value] - mean) ** 2
+        for item in range(len(codes)):
+            weight, size, centre = counts[row, codes[item]], starts[item + 1] - starts[item], 0.0
+            if weight == 0:
+                continue
+            for place in range(starts[item], starts[item + 1]):
+                centre += values[ratings[place]] / size
+            for place in range(starts[item], starts[item + 1]):
+                within += weight * size / (size - 1) * (values[ratings[place]] - centre) ** 2
+        if used > 1:
+            found[row] = 1 - (total - 1) * within / (total * between)
+
+
+def _fixed_alphas(
+    counts: IntArray, codes: IntArray, ratings: IntArray, starts: IntArray, distances: FloatArray, found: FloatArray
+) -> None:
+    size, is_nominal = 1 + ratings.max() if len(ratings) else 0, len(distances) == 0
+    uses, apart = np.zeros(size), np.zeros(len(codes))
+    for item in range(len(codes)):
+        first, stop = starts[item], starts[item + 1]
+        for a in range(first, stop):
+            for b in range(first, stop):
+                if is_nominal:
+                    apart[item] += (ratings[a] != ratings[b]) / (stop - first - 1)
+                else:
+                    apart[item] += distances[ratings[a], ratings[b]] / (stop - first - 1)
+    for row in range(len(counts)):
+        uses[:] = 0.0
+        total, within, between = 0.0, 0.0, 0.0
+        for item in range(len(codes)):
+            weight = counts[row, codes[item]]
+            within += weight * apart[item]
+            for place in range(starts[item], starts[item + 1]):
+                uses[ratings[place]] += weight
+                total += weight
+        for a in range(size):
+            if is_nominal:
+                between += uses[a] * (total - uses[a])
+            elif uses[a] > 0:
+                for b in range(size):
+                    between += uses[a] * uses[b] * distances[a, b]
+        if between > 0:
+            found[row] = 1 - (total - 1) * within / between
 
 
 def _package() -> Any:
@@ -200,8 +322,14 @@ def _own_and_rest(matrix: FloatArray, column: int, clusters: Clusters, kind: str
 
 def _matrix(ratings: Ratings) -> FloatArray:
     """Items × annotators as numbers, gaps as NaN."""
-    if isinstance(ratings, np.ndarray):
-        return np.atleast_2d(np.asarray(ratings, dtype=np.float64))
-    width = max((len(row) for row in ratings), default=0)
-    padded = [[*row, *[None] * (width - len(row))] for row in ratings]
-    return np.array(padded, dtype=np.float64).reshape(len(padded), width)
+    try:
+        if not isinstance(ratings, np.ndarray):
+            width = max((len(row) for row in ratings), default=0)
+            padded = [[*row, *[None] * (width - len(row))] for row in ratings]
+            return np.array(padded, dtype=np.float64).reshape(len(padded), width)
+        matrix = np.asarray(ratings, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"Expected ratings as rows of numbers, one row for each item: {error}.") from error
+    if matrix.ndim != 2:
+        raise UsageError(f"Ratings of shape {matrix.shape}: expected items × annotators.")
+    return matrix

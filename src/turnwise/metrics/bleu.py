@@ -13,11 +13,13 @@ Two papers report "BLEU-2" and mean different numbers. They are named after the 
     Table 4: "We measure BLEU-2 (case insensitive)", in percent. Its public script averages NLTK's
     ``sentence_bleu`` with weights (0.5, 0.5) and no smoothing over samples, on whitespace tokens.
 
-``bleu-2-probe-as-run``
-    The same, with the two sides exchanged: the script passes the model's response as the reference and the
-    target as the hypothesis. Precision becomes recall and the brevity penalty falls on short targets, so this,
-    not the one above, is the number to hold against Table 4. (The script also divides by n + 0.001, which
-    changes the seventh digit at n = 7,000 and is not repeated here.)
+``bleu-2-probe-exchanged``
+    The same, with the two sides exchanged: that script passes the model's response as the reference and the
+    target as the hypothesis, so precision becomes recall and the brevity penalty falls on short targets. Only
+    this is repeated here, and it is not what the script prints, which strays further: it cuts the start mark off
+    one side and two tokens off the other, so that a recurrent model's response keeps one token too many at its
+    start (its first output is never written and stays vocabulary entry 0); a side without an end mark is cut at
+    index -1 and loses its last token; and the sum is divided by n + 0.001.
 
 NLTK counts at least one n-gram in every sentence, even in one too short to have any, so a one-word response
 adds a missed bigram. sacreBLEU does not; ``bleu-2`` is sacreBLEU's.
@@ -27,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -34,10 +37,11 @@ import numpy as np
 from turnwise.metrics.options import Metric, Options
 from turnwise.metrics.pairs import Pairs
 from turnwise.metrics.statistic import Clusters, FloatArray, Sums, mean_of
-from turnwise.metrics.tokens import Tokens, name_of, tokenise
+from turnwise.metrics.tokens import Tokens, settings_of, tokenise
 
 ORDERS = 4
 NO_WORDS = "there are no words to score"
+PERCENT = (0.0, 100.0)
 
 
 def count_matches(hypotheses: Tokens, references: Tokens) -> FloatArray:
@@ -76,25 +80,25 @@ def bleu_of_counts(counts: FloatArray, *, order: int, is_smoothed: bool, is_effe
 def corpus_bleu(counts: FloatArray, clusters: Clusters, *, order: int) -> Sums:
     """The corpus score of sacreBLEU: counts of all pairs added up, exponential smoothing."""
     value = partial(bleu_of_counts, order=order, is_smoothed=True, is_effective=False)
-    return Sums.over(counts, _unless_empty(value), clusters=clusters, undefined=NO_WORDS)
+    return Sums.over(counts, _unless_empty(value), clusters=clusters, undefined=NO_WORDS, bounds=PERCENT)
 
 
 def sentence_bleu(counts: FloatArray, clusters: Clusters, *, order: int) -> Sums:
     """The mean of sacreBLEU's sentence scores: effective order, exponential smoothing."""
     values = bleu_of_counts(counts, order=order, is_smoothed=True, is_effective=True)
-    return mean_of(values, clusters=clusters, undefined=NO_WORDS)
+    return mean_of(values, clusters=clusters, undefined=NO_WORDS, bounds=PERCENT)
 
 
 def nltk_corpus_bleu(counts: FloatArray, clusters: Clusters, *, order: int) -> Sums:
     """NLTK's corpus score: no smoothing, at least one possible n-gram in every sentence."""
     value = partial(bleu_of_counts, order=order, is_smoothed=False, is_effective=False)
-    return Sums.over(_at_least_one(counts), _unless_empty(value), clusters=clusters, undefined=NO_WORDS)
+    return Sums.over(_at_least_one(counts), _unless_empty(value), clusters=clusters, undefined=NO_WORDS, bounds=PERCENT)
 
 
 def nltk_sentence_bleu(counts: FloatArray, clusters: Clusters, *, order: int) -> Sums:
     """The mean of NLTK's sentence scores, unsmoothed: most short responses score 0."""
     values = bleu_of_counts(_at_least_one(counts), order=order, is_smoothed=False, is_effective=False)
-    return mean_of(values, clusters=clusters, undefined=NO_WORDS)
+    return mean_of(values, clusters=clusters, undefined=NO_WORDS, bounds=PERCENT)
 
 
 def matches_of(pairs: Pairs, options: Options) -> FloatArray:
@@ -112,59 +116,63 @@ def probe_matches(pairs: Pairs, options: Options) -> FloatArray:
     return _counts(pairs.hypotheses, pairs.references, "whitespace", True)
 
 
-def probe_matches_as_run(pairs: Pairs, options: Options) -> FloatArray:
-    """Counts as the probe-task paper's script takes them: the sides exchanged."""
+def exchanged_probe_matches(pairs: Pairs, options: Options) -> FloatArray:
+    """Counts with the sides exchanged, as the probe-task paper's script has them."""
     return _counts(pairs.references, pairs.hypotheses, "whitespace", True)
 
 
-def sacrebleu_settings(options: Options, *, smoothing: str = "exp") -> Mapping[str, Any]:
-    """What sacreBLEU's own signature says."""
-    from importlib.metadata import version
-
-    case = "lc" if options.lowercase else "mixed"
-    return {"case": case, "tok": name_of(options.tokeniser), "smooth": smoothing, "sacrebleu": version("sacrebleu")}
+def sacrebleu_settings(options: Options) -> Mapping[str, Any]:
+    """What sacreBLEU's own signature says, and whose tokens they are where they are not sacreBLEU's."""
+    tokens = settings_of(options.tokeniser, lowercase=options.lowercase)
+    return {"case": tokens["case"], "tok": tokens["tok"], "smooth": "exp", **tokens, **_counted_by()}
 
 
 def overlap_settings(options: Options) -> Mapping[str, Any]:
     """The overlap paper's choices."""
-    return {"case": "mixed", "tok": name_of("nltk"), "smooth": "none", "level": "corpus"}
+    return {**settings_of("nltk", lowercase=False), "smooth": "none", "level": "corpus", **_counted_by()}
 
 
 def probe_settings(options: Options, *, sides: str | None = None) -> Mapping[str, Any]:
     """The probe-task paper's choices."""
-    return {"case": "lc", "tok": "whitespace", "smooth": "none", "level": "sentence", "sides": sides}
+    tokens = settings_of("whitespace", lowercase=True)
+    return {**tokens, "smooth": "none", "level": "sentence", "sides": sides, **_counted_by()}
 
 
 def corpus_metric(order: int) -> Metric[FloatArray]:
     """BLEU of the whole corpus, in percent."""
-    about = f"corpus BLEU of orders 1 to {order} by sacreBLEU, in percent"
-    return Metric(about, matches_of, partial(corpus_bleu, order=order), sacrebleu_settings)
+    about = f"corpus BLEU of orders 1 to {order} by sacreBLEU"
+    return Metric(about, matches_of, partial(corpus_bleu, order=order), sacrebleu_settings, unit="percent")
 
 
 def sentence_metric(order: int) -> Metric[FloatArray]:
     """Mean BLEU of the sentences, in percent."""
-    about = f"mean sentence BLEU of orders 1 to {order} by sacreBLEU, in percent"
-    return Metric(about, matches_of, partial(sentence_bleu, order=order), sacrebleu_settings)
+    about = f"mean sentence BLEU of orders 1 to {order} by sacreBLEU"
+    return Metric(about, matches_of, partial(sentence_bleu, order=order), sacrebleu_settings, unit="percent")
 
 
 def overlap_metric(order: int) -> Metric[FloatArray]:
     """BLEU as the overlap paper reports it."""
-    about = f"BLEU-{order} of the overlap paper: NLTK corpus BLEU, unsmoothed, in percent"
-    return Metric(about, overlap_matches, partial(nltk_corpus_bleu, order=order), overlap_settings)
+    about = f"BLEU-{order} of the overlap paper: NLTK corpus BLEU, unsmoothed"
+    return Metric(about, overlap_matches, partial(nltk_corpus_bleu, order=order), overlap_settings, unit="percent")
 
 
-def probe_metric(order: int, *, is_as_run: bool = False) -> Metric[FloatArray]:
-    """BLEU as the probe-task paper reports it."""
-    about = f"BLEU-{order} of the probe-task paper: mean NLTK sentence BLEU, unsmoothed, case ignored, in percent"
+def probe_metric(order: int, *, is_exchanged: bool = False) -> Metric[FloatArray]:
+    """BLEU as the probe-task paper describes it, or with the sides exchanged."""
+    about = f"BLEU-{order} of the probe-task paper: mean NLTK sentence BLEU, unsmoothed, case ignored"
     value = partial(nltk_sentence_bleu, order=order)
-    if not is_as_run:
-        return Metric(about, probe_matches, value, probe_settings)
-    return Metric(f"{about}, sides exchanged", probe_matches_as_run, value, partial(probe_settings, sides="exchanged"))
+    if not is_exchanged:
+        return Metric(about, probe_matches, value, probe_settings, unit="percent")
+    settings = partial(probe_settings, sides="exchanged")
+    return Metric(f"{about}, sides exchanged", exchanged_probe_matches, value, settings, unit="percent")
 
 
 def _counts(hypotheses: Any, references: Any, tokeniser: str, lowercase: bool) -> FloatArray:
     sides = [tokenise(side, tokeniser=tokeniser, lowercase=lowercase) for side in (hypotheses, references)]
     return count_matches(*sides)
+
+
+def _counted_by() -> Mapping[str, str]:
+    return {"sacrebleu": version("sacrebleu")}  # matched n-grams, whatever the formula above them
 
 
 def _at_least_one(counts: FloatArray) -> FloatArray:

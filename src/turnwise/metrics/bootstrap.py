@@ -2,14 +2,19 @@
 
 `percentile` and `bca` (bias-corrected and accelerated) are the bootstrap of Efron and Tibshirani, *An
 Introduction to the Bootstrap* (1993), chapters 13 and 14, with whole dialogues as the units that are drawn.
-A statistic that cannot be bootstrapped (`distinct`) gets the jackknife of its chapter 11.
+
+With few dialogues a bootstrap is too narrow: it knows neither Student's t nor the n − 1 of a variance. Of the mean
+of normal values its 95 % intervals cover 90 % at 10, 92.9 % at 20 and 93.6 % at 30 dialogues. Below 30, and for a
+statistic that cannot be bootstrapped (`distinct`), the interval is the jackknife's of chapter 11 with Student's t,
+on a scale that keeps it within the statistic's bounds. Where there is none, the score says why. Skewed statistics
+need more: at 30 to 40 items the percentile interval of Pearson's correlation covers 91 to 92 %, from 150 on 93 %.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -19,12 +24,29 @@ import numpy.typing as npt
 from turnwise.errors import UsageError, unknown_name
 from turnwise.metrics.kernels import compiled
 from turnwise.metrics.resample import left_out_by_counts, resample
-from turnwise.metrics.statistic import Clusters, FloatArray, Ids, IntArray, Resampled, Statistic, Sums, mean_of, ratio
+from turnwise.metrics.statistic import (
+    Clusters,
+    FloatArray,
+    Ids,
+    IntArray,
+    Interval,
+    Itemised,
+    Resampled,
+    Statistic,
+    Sums,
+    bounds_of,
+    columns,
+    is_grouped,
+    is_stepwise,
+    mean_of,
+    ratio,
+)
 from turnwise.record import Origin, Score
 
-Interval = tuple[float, float]
-FEWEST_DIALOGUES = 3  # with one or two there is hardly anything to draw
+FEWEST_DIALOGUES = 3  # with one or two there is hardly anything to leave out
+FEW_DIALOGUES = 30  # below this a bootstrap of normal values covers less than 93.5 %
 DEFINED_SHARE = 0.95  # of the resamples; with fewer the interval would describe a selection of them
+ROUNDING = 1e-12  # of a value or a spread; sums in another order differ in their last digits
 
 
 @dataclass(frozen=True)
@@ -43,6 +65,8 @@ class Resampling:
             raise UsageError(f"level {self.level}: expected a share between 0 and 1, such as 0.95.")
         if self.resamples < 0:
             raise UsageError(f"resamples {self.resamples}: expected 0 (no interval) or more.")
+        if self.seed < 0:
+            raise UsageError(f"seed {self.seed}: expected 0 or more.")
 
     @property
     def rng(self) -> np.random.Generator:
@@ -50,82 +74,181 @@ class Resampling:
         return np.random.default_rng(self.seed)
 
 
+@dataclass(frozen=True)
+class Made:
+    """An interval and how it was made, or why there is none."""
+
+    ends: Interval | None
+    reason: str | None = None
+    how: Mapping[str, Any] = field(default_factory=dict)  # what the signature says of it
+
+
 def percentile(values: FloatArray, statistic: Resampled, level: float) -> Interval:
     """The middle share of the resampled values."""
     return _quantiles(values, (1 - level) / 2, (1 + level) / 2)
 
 
-def bca(values: FloatArray, statistic: Resampled, level: float) -> Interval:
+def bca(values: FloatArray, statistic: Resampled, level: float) -> Interval | None:
     """The percentile interval, moved for the bias of the resamples and for skewness (equations 14.9 to 14.15)."""
     from scipy.special import ndtr, ndtri
 
     value = statistic.value()
     below = ((values < value).mean() + (values <= value).mean()) / 2
-    if not 0 < below < 1:  # all resamples on one side, as for a constant: nothing to correct by
-        return percentile(values, statistic, level)
-    bias, acceleration = ndtri(below), _acceleration(statistic.left_out())
+    if not 0 < below < 1:
+        return None
+    left_out = statistic.left_out()
+    bias, acceleration = ndtri(below), _acceleration(_snapped(left_out[np.isfinite(left_out)], value))
     edges = bias + ndtri(np.array([(1 - level) / 2, (1 + level) / 2]))
     low, high = ndtr(bias + edges / (1 - acceleration * edges))
-    return _quantiles(values, float(low), float(high))
+    return _quantiles(values, float(low), float(high)) if low <= high else None
 
 
 # Ways to an interval by resampling. How to choose: `percentile` where the resamples are nearly symmetric,
 # `bca` for skewed statistics; it also leaves out every dialogue in turn.
-INTERVALS: Mapping[str, Callable[[FloatArray, Resampled, float], Interval]] = {"percentile": percentile, "bca": bca}
+INTERVALS: Mapping[str, Callable[[FloatArray, Resampled, float], Interval | None]] = {
+    "percentile": percentile,
+    "bca": bca,
+}
 DEFAULT = Resampling()
 
 
-def jackknife(statistic: Statistic, level: float) -> Interval | None:
-    """Value ± Student's t times the jackknife standard error, leaving out one dialogue at a time (equation 11.5)."""
+def jackknife(statistic: Statistic, level: float) -> Made:
+    """Value ± Student's t times the jackknife standard error, leaving out one dialogue at a time (equation 11.5).
+
+    Between bounds all this happens to logit((value − low) / (high − low)), for a correlation Fisher's z, above a
+    single bound to log(value − low), and the ends are mapped back. How often 95 % intervals hold the truth, in
+    simulations with 10 and 20 dialogues: means and Pearson's correlation of normal values 93.5 to 95.5 %; a mean of
+    exponential values 90 and 91 %; Spearman's and Kendall's correlations 96 to 99 %, for left-out ranks move in
+    steps; Dist-1 97 %, Dist-2 97 to 99 %, a little too wide by nature (Efron and Stein 1981). With 5 dialogues it is
+    88 % (exponential) to 99 % (ranks), and half of the rank correlations and most Dist-2 have no interval, since some
+    left-out value reaches a bound.
+    """
     from scipy.stats import t
 
-    values, m = statistic.left_out(), statistic.dialogues
+    if is_stepwise(statistic):
+        found = f"at least {FEW_DIALOGUES} dialogues, found {statistic.dialogues}"
+        return Made(None, f"an interval of a statistic that moves in steps, as the median does, needs {found}")
+    values, value, m = statistic.left_out(), statistic.value(), statistic.dialogues
     if not np.isfinite(values).all():
-        return None
-    error = math.sqrt((m - 1) / m * float(((values - values.mean()) ** 2).sum()))
+        return Made(None, "there is no value once some dialogue is left out")
+    scale = _scale_of(bounds_of(statistic))
+    placed, centre = scale.place(values), float(scale.place(np.array([value]))[0])
+    if not np.isfinite(centre):
+        return Made(None, f"the value lies at its bound of {value:g}, where leaving out dialogues shows no error")
+    if not np.isfinite(placed).all():
+        return Made(None, "the value reaches its bound once some dialogue is left out")
+    differences, largest = _centred(_snapped(placed, centre))
+    error = largest * math.sqrt((m - 1) / m * float((differences**2).sum()))
+    if error == 0:
+        return Made(None, "the value is the same whichever dialogue is left out, so there is no error to estimate")
     reach = float(t.ppf((1 + level) / 2, m - 1)) * error
-    return statistic.value() - reach, statistic.value() + reach
+    low, high = scale.restore(np.array([centre - reach, centre + reach])).tolist()
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return Made(None, "an end of the interval is larger than any number that can be written")
+    return Made((low, high), how={"interval": f"jackknife-{level:g}", "scale": scale.name})
 
 
-def interval(statistic: Statistic, *, resampling: Resampling = DEFAULT) -> Interval | None:
-    """The interval of a statistic, or None where too few dialogues or resamples carry it."""
-    if resampling.resamples == 0 or statistic.dialogues < FEWEST_DIALOGUES or not math.isfinite(statistic.value()):
-        return None
-    if not isinstance(statistic, Resampled):
-        return jackknife(statistic, resampling.level)
+@dataclass(frozen=True)
+class Scale:
+    """Where the jackknife takes place: values at a bound go to infinity, and nothing comes back from beyond it."""
+
+    name: str | None
+    place: Callable[[FloatArray], FloatArray]
+    restore: Callable[[FloatArray], FloatArray]
+
+
+def _scale_of(bounds: Interval | None) -> Scale:
+    from scipy.special import expit, logit
+
+    low, high = bounds or (-math.inf, math.inf)
+    if math.isinf(low):
+        return Scale(None, lambda values: values, lambda placed: placed)
+    if math.isinf(high):
+        return Scale("log", lambda values: _log(values - low), lambda placed: low + _exp(placed))
+    width = high - low
+    return Scale(
+        "logit",
+        lambda values: np.asarray(logit(_off_bounds((values - low) / width))),
+        lambda placed: np.asarray(low + width * expit(placed)),
+    )
+
+
+def _off_bounds(shares: FloatArray) -> FloatArray:
+    """Put what lies at a bound, or beyond it by rounding, exactly there."""
+    return np.where(shares <= ROUNDING, 0.0, np.where(shares >= 1 - ROUNDING, 1.0, shares))
+
+
+def _log(values: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.log(values))
+
+
+def _exp(values: FloatArray) -> FloatArray:
+    with np.errstate(over="ignore"):
+        return np.asarray(np.exp(values))
+
+
+def estimate(statistic: Statistic, *, resampling: Resampling = DEFAULT) -> Made:
+    """The interval of a statistic, or the reason why too few dialogues or resamples carry it."""
+    if resampling.resamples == 0:
+        return Made(None, "no resamples were asked for")
+    if statistic.dialogues < FEWEST_DIALOGUES:
+        return Made(None, f"an interval needs at least {FEWEST_DIALOGUES} dialogues, found {statistic.dialogues}")
+    if isinstance(statistic, Resampled) and statistic.dialogues >= FEW_DIALOGUES:
+        return _bootstrap(statistic, resampling)
+    return jackknife(statistic, resampling.level)
+
+
+def _bootstrap(statistic: Resampled, resampling: Resampling) -> Made:
     values = resample(statistic, resamples=resampling.resamples, rng=resampling.rng)
-    defined = values[np.isfinite(values)]
-    if len(defined) < DEFINED_SHARE * len(values):
+    defined = _snapped(values[np.isfinite(values)], statistic.value())
+    if reason := too_few_defined(len(defined), len(values)):
+        return Made(None, reason)
+    ends = INTERVALS[resampling.method](defined, statistic, resampling.level)
+    if ends is None:
+        return Made(None, "all resamples lie on one side of the value, more bias than can be corrected")
+    how = {"interval": f"{resampling.method}-{resampling.level:g}", "resamples": resampling.resamples}
+    return Made(ends, how=how)
+
+
+def too_few_defined(defined: int, drawn: int) -> str | None:
+    """Why resamples without a value forbid an answer, if they do: the others would be a selection."""
+    if defined >= DEFINED_SHARE * drawn:
         return None
-    return INTERVALS[resampling.method](defined, statistic, resampling.level)
+    return f"only {defined} of {drawn} resamples have a value, expected at least {DEFINED_SHARE:.0%}"
 
 
 def score(
-    statistic: Statistic, *, resampling: Resampling = DEFAULT, origin: Origin | None = None, skipped: int = 0
+    statistic: Statistic,
+    *,
+    resampling: Resampling = DEFAULT,
+    origin: Origin | None = None,
+    skipped: int = 0,
+    **settings: Any,
 ) -> Score:
-    """Value, n, interval and signature of a statistic, or the reason why it has no value."""
-    signature = sign(statistic, resampling=resampling, origin=origin, skipped=skipped)
-    value = statistic.value()
+    """Value, n, interval and signature of a statistic, or the reason why it has no value.
+
+    Dialogues without a scored item are not drawn. `settings` go into the signature; `rounds`, which a test draws by
+    the same seed, has it signed as well.
+    """
+    used = statistic.only(statistic.scored) if isinstance(statistic, Itemised) else statistic
+    value = used.value()
+    made = estimate(used, resampling=resampling) if math.isfinite(value) else Made(None)
+    signature = sign(used, made, resampling=resampling, origin=origin, skipped=skipped, **settings)
     if not math.isfinite(value):
-        return Score.missing(statistic.undefined, n=statistic.n, signature=signature)
-    return Score(value, statistic.n, interval(statistic, resampling=resampling), signature)
+        return Score.missing(used.undefined, n=used.n, signature=signature)
+    return Score(value, used.n, made.ends, signature, interval_reason=made.reason)
 
 
 def sign(
-    statistic: Statistic, *, resampling: Resampling, origin: Origin | None = None, skipped: int = 0, **more: Any
+    statistic: Statistic, made: Made, *, resampling: Resampling, origin: Origin | None, skipped: int, **settings: Any
 ) -> str:
     """The signature: what was asked for, how its interval was made, and how many items could not be used."""
     origin = origin or unstated()
-    method = resampling.method if isinstance(statistic, Resampled) else "jackknife"
-    made = {"interval": f"{method}-{resampling.level:g}", "resamples": resampling.resamples}
-    if resampling.resamples == 0:
-        made = {}
-    elif method == "jackknife":
-        del made["resamples"]
-    is_grouped = statistic.dialogues not in (statistic.n, statistic.n + skipped)
-    drawn = {"dialogues": statistic.dialogues} if made and is_grouped else {}
-    settings = {**origin.settings, **more, **made, **drawn, "skipped": skipped or None}
-    return replace(origin, settings=settings, seed=resampling.seed if "resamples" in made else origin.seed).signature
+    dialogues = statistic.dialogues if is_grouped(statistic) else None
+    said = {**origin.settings, **settings, **made.how, "dialogues": dialogues, "skipped": skipped or None}
+    is_random = "resamples" in made.how or settings.get("rounds") is not None
+    return replace(origin, settings=said, seed=resampling.seed if is_random else origin.seed).signature
 
 
 @cache
@@ -146,7 +269,7 @@ def mean_score(
     >>> mean_score([1.0, 2.0, 3.0, 4.0], clusters=["a", "a", "b", "c"]).value
     2.5
     """
-    column = np.asarray(values, dtype=np.float64)
+    column = columns(values)[0]
     statistic = mean_of(
         column, clusters=Clusters.of(clusters, n=len(column)), undefined="there are no values to average"
     )
@@ -162,7 +285,7 @@ def ratio_score(
     origin: Origin | None = None,
 ) -> Score:
     """The ratio of two means over the same items, such as attention to distractions against attention to History."""
-    items = np.stack([np.asarray(side, dtype=np.float64) for side in (numerators, denominators)], axis=1)
+    items = columns(numerators, denominators).T
     statistic = Sums.over(
         items, ratio, clusters=Clusters.of(clusters, n=len(items)), undefined="the denominators sum to 0"
     )
@@ -176,8 +299,8 @@ def median_score(
     resampling: Resampling = DEFAULT,
     origin: Origin | None = None,
 ) -> Score:
-    """The median with its interval; values that are not finite are skipped and counted."""
-    column = np.asarray(values, dtype=np.float64)
+    """The median with its interval, from 30 dialogues on; values that are not finite are skipped and counted."""
+    column = columns(values)[0]
     statistic = Median.over(column, clusters=Clusters.of(clusters, n=len(column)))
     return score(statistic, resampling=resampling, origin=origin, skipped=len(column) - statistic.n)
 
@@ -189,14 +312,17 @@ class Median:
     values: FloatArray  # (items,), ascending
     codes: IntArray  # (items,), the dialogue of each
     dialogues: int
+    is_grouped: bool = False
     undefined: str = "there are no values to take the median of"
+    is_stepwise: bool = True
 
     @classmethod
     def over(cls, values: FloatArray, *, clusters: Clusters) -> Median:
         """Sort the values that are finite."""
-        kept = np.flatnonzero(np.isfinite(values))
-        order = kept[np.argsort(values[kept], kind="stable")]
-        return cls(values[order], clusters.codes[order].astype(np.int64), clusters.count)
+        kept = np.isfinite(values)
+        used, values = clusters.select(kept).drawable(), values[kept]
+        order = np.argsort(values, kind="stable")
+        return cls(values[order], used.codes[order].astype(np.int64), used.count, used.is_grouped)
 
     @property
     def n(self) -> int:
@@ -237,10 +363,27 @@ def _weighted_medians(counts: IntArray, codes: IntArray, values: FloatArray, fou
 
 def _acceleration(left_out: FloatArray) -> float:
     """Skewness of the jackknife values over six (equation 14.15); 0 for a constant."""
-    defined = left_out[np.isfinite(left_out)]
-    differences = defined.mean() - defined
+    differences, _ = _centred(-left_out)
     spread = float((differences**2).sum())
     return float((differences**3).sum()) / (6 * spread**1.5) if spread > 0 else 0.0
+
+
+def _centred(values: FloatArray) -> tuple[FloatArray, float]:
+    """Differences from the mean in units of the largest, and that; squares of large ones would overflow."""
+    if not len(values) or values.min() == values.max():  # a mean of equal numbers may differ in its last digit
+        return np.zeros_like(values), 0.0
+    differences = values - values.mean()
+    largest = float(np.abs(differences).max())
+    return differences / largest, largest
+
+
+def _snapped(values: FloatArray, value: float) -> FloatArray:
+    """Make equal what equals the value up to rounding: a constant lies in its own interval, and ties are ties."""
+    if not len(values):
+        return values
+    with np.errstate(over="ignore", invalid="ignore"):
+        near = np.abs(values - value) <= ROUNDING * max(abs(value), float(values.max() - values.min()))
+    return np.where(near, value, values)
 
 
 def _quantiles(values: FloatArray, low: float, high: float) -> Interval:

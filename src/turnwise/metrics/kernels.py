@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+REORDERING = {"reassoc", "contract", "nsz"}  # all of it would also assume that no number is NaN or infinite
 
 
 def compiled(kernel: Kernel, *, reorders: bool = False) -> Kernel:
@@ -26,10 +27,11 @@ def compiled(kernel: Kernel, *, reorders: bool = False) -> Kernel:
 def _compile(kernel: Callable[..., Any], reorders: bool) -> Any:
     from numba import njit
 
+    fastmath = REORDERING if reorders else False
     try:
-        return njit(cache=True, nogil=True, fastmath=reorders)(kernel)
+        return njit(cache=True, nogil=True, fastmath=fastmath)(kernel)
     except RuntimeError:  # no folder to keep the result in: translate it anew in every run
-        return njit(nogil=True, fastmath=reorders)(kernel)
+        return njit(nogil=True, fastmath=fastmath)(kernel)
 
 
 def weighted_sums(counts: npt.NDArray[Any], totals: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -14,6 +15,8 @@ from turnwise.metrics.pairs import Pairs
 from turnwise.metrics.statistic import Clusters, FloatArray, Sums, mean_of, ratio
 from turnwise.metrics.tokens import Tokens, ngrams
 
+ABOVE_0 = (0.0, math.inf)
+
 
 def word_counts(pairs: Pairs, options: Options) -> FloatArray:
     """Whitespace words of hypothesis and reference: (pairs, 2)."""
@@ -23,12 +26,13 @@ def word_counts(pairs: Pairs, options: Options) -> FloatArray:
 
 def mean_length(counts: FloatArray, clusters: Clusters) -> Sums:
     """Mean words of a response."""
-    return mean_of(counts[:, 0], clusters=clusters, undefined="there are no responses")
+    return mean_of(counts[:, 0], clusters=clusters, undefined="there are no responses", bounds=ABOVE_0)
 
 
 def length_ratio(counts: FloatArray, clusters: Clusters) -> Sums:
     """Words of all responses over words of all references."""
-    return Sums.over(counts, ratio, clusters=clusters, undefined="the references hold no words")
+    undefined = "the references hold no words"
+    return Sums.over(counts, ratio, clusters=clusters, undefined=undefined, bounds=ABOVE_0)
 
 
 def repetition(tokens: Tokens, clusters: Clusters, *, order: int) -> Sums:
@@ -38,7 +42,8 @@ def repetition(tokens: Tokens, clusters: Clusters, *, order: int) -> Sums:
     """
     grams = [ngrams(response, order) for response in tokens]
     values = [1 - len(set(one)) / len(one) if one else np.nan for one in grams]
-    return mean_of(values, clusters=clusters, undefined="the responses are too short to have any")
+    undefined = "the responses are too short to have any"
+    return mean_of(values, clusters=clusters, undefined=undefined, bounds=(0.0, 1.0))
 
 
 def word_settings(options: Options) -> Mapping[str, Any]:
@@ -48,15 +53,16 @@ def word_settings(options: Options) -> Mapping[str, Any]:
 
 def length_metric() -> Metric[FloatArray]:
     """Mean length in words."""
-    return Metric("mean words of a response", word_counts, mean_length, word_settings)
+    return Metric("mean words of a response", word_counts, mean_length, word_settings, unit="words")
 
 
 def length_ratio_metric() -> Metric[FloatArray]:
     """Length against the references."""
-    return Metric("words of the responses over words of the references", word_counts, length_ratio, word_settings)
+    about = "words of the responses over words of the references"
+    return Metric(about, word_counts, length_ratio, word_settings, unit="ratio")
 
 
 def repetition_metric(order: int) -> Metric[Tokens]:
     """Repetition within responses, a share."""
-    about = f"share of a response's {order}-grams that repeat an earlier one"
+    about = f"share of a response's {order}-grams that repeat an earlier one, mean over responses"
     return Metric(about, tokens_of, partial(repetition, order=order), token_settings)

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
 from turnwise.errors import MissingExtraError, UsageError
-from turnwise.metrics.distinct import token_settings
 from turnwise.metrics.options import Metric, Options
 from turnwise.metrics.pairs import Pairs
 from turnwise.metrics.statistic import Clusters, FloatArray, Sums, mean_of
-from turnwise.metrics.tokens import tokenise
+from turnwise.metrics.tokens import settings_of, tokenise
 
 
 class NoSynonyms:
@@ -46,20 +46,22 @@ def meteor_scores(pairs: Pairs, options: Options, *, has_synonyms: bool) -> Floa
 
 def mean_meteor(values: FloatArray, clusters: Clusters) -> Sums:
     """The mean over pairs."""
-    return mean_of(values, clusters=clusters, undefined="there are no pairs to score")
+    return mean_of(values, clusters=clusters, undefined="there are no pairs to score", bounds=(0.0, 1.0))
 
 
 def settings(options: Options, *, has_synonyms: bool) -> Mapping[str, Any]:
     """What the signature must say; NLTK ignores case itself."""
-    matches = "exact+stem+wordnet" if has_synonyms else "exact+stem"
-    return {**token_settings(options), "case": "lc", "matches": matches}
+    matches = {"matches": "exact+stem+wordnet" if has_synonyms else "exact+stem", "stem": "porter"}
+    wordnet = {"wordnet": _wordnet().get_version()} if has_synonyms else {}
+    tokens = settings_of(options.tokeniser, lowercase=True)
+    return {**tokens, **matches, **wordnet, "nltk": version("nltk")}
 
 
 def metric(*, has_synonyms: bool) -> Metric[FloatArray]:
     """Mean METEOR, with WordNet's synonyms or without."""
     matches = "exact, stem and synonym" if has_synonyms else "exact and stem"
     return Metric(
-        f"mean METEOR by NLTK with {matches} matches, a share",
+        f"mean METEOR by NLTK with {matches} matches",
         partial(meteor_scores, has_synonyms=has_synonyms),
         mean_meteor,
         partial(settings, has_synonyms=has_synonyms),

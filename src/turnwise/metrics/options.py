@@ -22,6 +22,7 @@ class Options:
     tokeniser: str = "13a"
     lowercase: bool = False
     encoder: Encoder | None = None  # None: GloVe vectors, where they are installed
+    encoder_name: str | None = None  # as the signature says it; needed where the encoder itself has none
 
 
 @dataclass(frozen=True)
@@ -35,3 +36,5 @@ class Metric(Generic[Extracted]):
     extract: Callable[[Pairs, Options], Extracted]
     statistic: Callable[[Extracted, Clusters], Swappable]
     settings: Callable[[Options], Mapping[str, Any]]  # what the signature must say
+    unit: str = "share"  # share (0-1), percent (0-100), cosine, words, ratio or perplexity
+    skipped_because: str = ""  # why pairs may have to be left out; said in the notes where some were

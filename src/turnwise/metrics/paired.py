@@ -4,6 +4,10 @@ Approximate randomisation lets whole dialogues change sides at random: if the sy
 difference is nothing special among the differences that arise (Noreen 1989; Riezler and Maxwell 2005). The
 paired bootstrap draws dialogues and asks how often the difference strays from its own mean as far as the
 observed one lies from 0 (Koehn 2004, with the shift of Riezler and Maxwell 2005, as in sacreBLEU).
+
+Randomisation holds its level with any number of dialogues. The bootstrap does not with few: of normal values it
+finds a difference where there is none in 10 % of the cases at 10 dialogues, 7.1 % at 20 and 6.4 % at 30, and gives
+a single dialogue the smallest p there is. Below 30 it gives no p-value, and says so.
 """
 
 from __future__ import annotations
@@ -11,16 +15,34 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from turnwise.errors import UsageError, unknown_name
-from turnwise.metrics.bootstrap import DEFAULT, Resampling, interval, sign
+from turnwise.metrics.bootstrap import DEFAULT, FEW_DIALOGUES, Resampling, score, too_few_defined
 from turnwise.metrics.resample import draw_seed, draw_swaps, in_pieces, resample
-from turnwise.metrics.statistic import Clusters, FloatArray, Ids, IntArray, Resampled, Statistic, Swappable, mean_of
+from turnwise.metrics.statistic import (
+    Clusters,
+    FloatArray,
+    Ids,
+    IntArray,
+    Interval,
+    Itemised,
+    Resampled,
+    Statistic,
+    Swappable,
+    bounds_of,
+    columns,
+    fingerprint,
+    is_grouped,
+    is_stepwise,
+    mean_of,
+)
 from turnwise.record import Origin, Score
+
+System = TypeVar("System", bound=Swappable)
 
 
 @dataclass(frozen=True)
@@ -31,11 +53,21 @@ class Comparison:
     p_value: float | None  # two-sided; None where there is no difference to test
     test: str
     p_holm: float | None = None  # corrected for the other comparisons of the same table
+    reason: str | None = None  # why there is no p-value
 
     def to_dict(self) -> dict[str, Any]:
-        """The comparison as JSON has it."""
+        """The comparison as JSON has it; the reason appears only where there is one."""
         tested = {"p_value": self.p_value, "p_holm": self.p_holm, "test": self.test}
-        return {"difference": self.difference.to_dict(), **tested}
+        shown = {"difference": self.difference.to_dict(), **tested}
+        return shown if self.reason is None else {**shown, "reason": self.reason}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A p-value, or the reason why there is none."""
+
+    p_value: float | None
+    reason: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +91,22 @@ class Difference:
     def dialogues(self) -> int:
         """Dialogues that can be drawn."""
         return self.first.dialogues
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether dialogues were named."""
+        return is_grouped(self.first)
+
+    @property
+    def is_stepwise(self) -> bool:
+        """Whether the jackknife fails for either."""
+        return is_stepwise(self.first) or is_stepwise(self.second)
+
+    @property
+    def bounds(self) -> Interval | None:
+        """How far two bounded values can lie apart."""
+        first, second = bounds_of(self.first), bounds_of(self.second)
+        return (first[0] - second[1], first[1] - second[0]) if first and second else None
 
     @property
     def undefined(self) -> str:
@@ -93,28 +141,33 @@ def difference(first: Statistic, second: Statistic) -> Difference:
     return Difference(first, second)
 
 
-def randomisation(first: Any, second: Any, *, rounds: int, rng: np.random.Generator) -> float:
+def randomisation(first: System, second: System, *, rounds: int, rng: np.random.Generator) -> Verdict:
     """Two-sided p-value of approximate randomisation: (differences as large + 1) / (rounds + 1)."""
-    observed, seed = abs(first.value() - second.value()), draw_seed(rng)
+    seed, values = draw_seed(rng), (first.value(), second.value())
 
     def differences(start: int, stop: int) -> FloatArray:
         mine, theirs = first.swapped(second, draw_swaps(seed, start, stop, first.dialogues))
-        return np.asarray(np.abs(mine - theirs))
+        return np.asarray(mine - theirs)
 
-    return _share_as_large(in_pieces(differences, rounds, first.dialogues), observed)
+    found = in_pieces(differences, rounds, first.dialogues)
+    return _as_large(found, values[0] - values[1], largest=max(map(abs, values)))
 
 
-def paired_bootstrap(first: Any, second: Any, *, rounds: int, rng: np.random.Generator) -> float:
+def paired_bootstrap(first: Statistic, second: Statistic, *, rounds: int, rng: np.random.Generator) -> Verdict:
     """Two-sided p-value of the paired bootstrap with shift to the null hypothesis."""
-    if not isinstance(first, Resampled):
+    if not (isinstance(first, Resampled) and isinstance(second, Resampled)):
         raise UsageError("This metric cannot be bootstrapped; compare it by 'randomisation'.")
-    values = resample(ResampledDifference(first, second), resamples=rounds, rng=rng)
-    values = values[np.isfinite(values)]
-    return _share_as_large(np.abs(values - values.mean()), abs(first.value() - second.value()))
+    if first.dialogues < FEW_DIALOGUES:
+        return Verdict(None, f"the bootstrap needs at least {FEW_DIALOGUES} dialogues, found {first.dialogues}")
+    both = ResampledDifference(first, second)
+    values = resample(both, resamples=rounds, rng=rng)
+    defined = np.isfinite(values)
+    shifted = values - values[defined].mean() if defined.any() else values
+    return _as_large(shifted, both.value(), largest=abs(first.value()))
 
 
 # Tests between two systems on the same dialogues.
-TESTS: Mapping[str, Callable[..., float]] = {"randomisation": randomisation, "bootstrap": paired_bootstrap}
+TESTS: Mapping[str, Callable[..., Verdict]] = {"randomisation": randomisation, "bootstrap": paired_bootstrap}
 
 
 def compare(
@@ -124,18 +177,32 @@ def compare(
     test: str = "randomisation",
     resampling: Resampling = DEFAULT,
     origin: Origin | None = None,
+    systems: Sequence[str] = (),
 ) -> Comparison:
-    """Difference, interval and p-value between two systems' statistics over the same dialogues."""
+    """Difference, interval and p-value between two systems' statistics over the items that both could score.
+
+    `systems` are the fingerprints of both systems' responses, for the signature.
+    """
     if test not in TESTS:
         raise unknown_name("test", test, TESTS)
-    both = difference(first, second)
-    signature = sign(both, resampling=resampling, origin=origin, test=test)
-    if not math.isfinite(both.value()):
-        return Comparison(Score.missing(both.undefined, n=both.n, signature=signature), None, test)
+    ours, theirs, skipped = _on_shared_items(first, second)
+    both = difference(ours, theirs)
+    return score_difference(
+        both, test=test, resampling=resampling, origin=origin, skipped=skipped, systems="/".join(systems) or None
+    )
+
+
+def score_difference(
+    both: Difference, *, test: str, resampling: Resampling, origin: Origin | None, skipped: int, **settings: Any
+) -> Comparison:
+    """Score a difference and test it; the signature says how both were done."""
     rounds = resampling.resamples or DEFAULT.resamples
-    p_value = TESTS[test](first, second, rounds=rounds, rng=resampling.rng)
-    made = Score(both.value(), both.n, interval(both, resampling=resampling), signature)
-    return Comparison(made, p_value, test)
+    tested = Verdict(None, both.undefined)
+    if math.isfinite(both.value()):
+        tested = TESTS[test](both.first, both.second, rounds=rounds, rng=resampling.rng)
+    made = None if tested.p_value is None else rounds
+    scored = score(both, resampling=resampling, origin=origin, skipped=skipped, **settings, test=test, rounds=made)
+    return Comparison(scored, tested.p_value, test, reason=tested.reason)
 
 
 def compare_means(
@@ -152,21 +219,23 @@ def compare_means(
     >>> compare_means([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]).p_value
     1.0
     """
-    values = np.array([first, second], dtype=np.float64)
-    kept = np.asarray(np.isfinite(values).all(axis=0))
-    dialogues = None if clusters is None else [one for one, is_kept in zip(clusters, kept, strict=True) if is_kept]
-    groups = Clusters.of(dialogues, n=int(kept.sum()))
-    sides = [mean_of(side[kept], clusters=groups, undefined="there are no values to compare") for side in values]
-    return compare(*sides, test=test, resampling=resampling, origin=origin)
+    values = columns(first, second)
+    groups = Clusters.of(clusters, n=values.shape[1])
+    sides = [mean_of(side, clusters=groups, undefined="there are no values to compare") for side in values]
+    systems = [fingerprint(side) for side in values]
+    return compare(*sides, test=test, resampling=resampling, origin=origin, systems=systems)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's step-down correction (1979); what was not tested (None) stays so and does not count.
+    """Holm's step-down correction (1979); what was not tested (None or NaN) is None and does not count.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
     """
-    tested = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
+    for p in p_values:
+        if p is not None and not math.isnan(p) and not 0 <= p <= 1:
+            raise UsageError(f"p-value {p:g}: expected a number from 0 to 1, or None for what was not tested.")
+    tested = sorted((p, place) for place, p in enumerate(p_values) if p is not None and not math.isnan(p))
     corrected: list[float | None] = [None] * len(p_values)
     largest = 0.0
     for rank, (p, place) in enumerate(tested):
@@ -181,8 +250,22 @@ def correct(comparisons: Mapping[str, Comparison]) -> dict[str, Comparison]:
     return {name: replace(one, p_holm=p) for (name, one), p in zip(comparisons.items(), corrected, strict=True)}
 
 
-def _share_as_large(values: FloatArray, observed: float) -> float:
-    """Share of chance values at least as large, the observed one counted in."""
-    # Sums in another order may differ in their last digits.
-    dust = 1e-12 * max(1.0, observed)
-    return float(((values >= observed - dust).sum() + 1) / (len(values) + 1))
+def _on_shared_items(first: Swappable, second: Swappable) -> tuple[Swappable, Swappable, int]:
+    """Both statistics over the items that both could score, and how many had to be left out."""
+    if not (isinstance(first, Itemised) and isinstance(second, Itemised)) or first.dialogues != second.dialogues:
+        return first, second, 0
+    if len(first.scored) != len(second.scored):
+        counts = f"{len(first.scored)} and {len(second.scored)}"
+        raise UsageError(f"{counts} items: a paired comparison needs both systems on the same items.")
+    kept = first.scored & second.scored
+    return first.only(kept), second.only(kept), int((~kept).sum())
+
+
+def _as_large(values: FloatArray, observed: float, *, largest: float) -> Verdict:
+    """Share of chance values at least as large, the observed one counted in; those without a value are left out."""
+    found = np.abs(values[np.isfinite(values)])
+    if reason := too_few_defined(len(found), len(values)):
+        return Verdict(None, reason)
+    # Sums in another order may differ in their last digits: those of the difference, and those it was taken from.
+    dust = max(1e-12 * max(abs(observed), float(found.max(initial=0.0))), 1e-15 * largest)
+    return Verdict(float(((found >= abs(observed) - dust).sum() + 1) / (len(found) + 1)))

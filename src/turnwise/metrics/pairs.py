@@ -8,6 +8,7 @@ work as they are.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,7 +20,8 @@ from turnwise.errors import CorpusError, UsageError
 
 # Where text is looked for when no column is named: the first of these that holds text.
 HYPOTHESIS_COLUMNS = ("hypothesis", "prediction", "generated", "output", "response", "reply", "text")
-REFERENCE_COLUMNS = ("reference", "target", "gold", "response", "reply", "text")
+REFERENCE_ONLY = ("reference", "target", "gold")
+REFERENCE_COLUMNS = (*REFERENCE_ONLY, "response", "reply", "text")
 DIALOGUE_COLUMNS = ("dialogue_id", "dialogue", "dialog_id", "conversation_id")
 LIKELIHOOD_COLUMN, TOKENS_COLUMN = "log_likelihood", "tokens"  # sums over a response, natural logarithm
 
@@ -40,11 +42,20 @@ class Pairs:
     log_likelihoods: Sequence[float] | None = None
     token_counts: Sequence[float] | None = None
     name: str = "pairs"
+    columns: str | None = None  # those that were read, such as "prediction/reference/dialogue_id"
 
     def __post_init__(self) -> None:
         counts = len(self.hypotheses), len(self.references)
         if counts[0] != counts[1]:
             raise UsageError(f"{counts[0]} hypotheses and {counts[1]} references: expected one reference for each.")
+        beside = {
+            "dialogues": self.dialogues,
+            "log_likelihoods": self.log_likelihoods,
+            "token_counts": self.token_counts,
+        }
+        for name, values in beside.items():
+            if values is not None and len(values) != counts[0]:
+                raise UsageError(f"{len(values)} {name} for {counts[0]} pairs: expected one for each, or None.")
 
     def __len__(self) -> int:
         return len(self.hypotheses)
@@ -63,11 +74,13 @@ class Pairs:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short hash of both sides' texts, for signatures."""
+        """A short hash of all that a number may depend on: texts, dialogues, likelihoods and token counts."""
         digest = hashlib.sha256()
-        for text in (*self.hypotheses, *self.references):
-            data = text.encode("utf-8", "surrogatepass")
-            digest.update(len(data).to_bytes(8, "little") + data)
+        for values in (self.hypotheses, self.references, self.dialogues, self.log_likelihoods, self.token_counts):
+            digest.update(b"none;" if values is None else b"%d;" % len(values))
+            for value in () if values is None else values:
+                data = _written(value).encode("utf-8", "surrogatepass")
+                digest.update(len(data).to_bytes(8, "little") + data)
         return digest.hexdigest()[:12]
 
 
@@ -81,6 +94,7 @@ class Column:
     dialogues: Sequence[Hashable] | None = None
     log_likelihoods: Sequence[float] | None = None
     token_counts: Sequence[float] | None = None
+    dialogue_name: str | None = None  # of the column that holds the dialogues
 
 
 def read_pairs(
@@ -91,13 +105,14 @@ def read_pairs(
     reference_column: str | None = None,
     dialogue_column: str | None = None,
 ) -> Pairs:
-    """Read both sides; unequal counts are an error that names both.
+    """Read both sides; unequal counts are an error that names both, and so are dialogue ids that disagree.
 
-    Where only `column` is named, it is looked for among the references too, unless both sides are one file.
+    Where only `column` is named, it is looked for among the references too, unless both sides are one file; a
+    column that says it holds references ("reference", "target", "gold") comes before it.
     """
     is_one_file = Path(hypotheses) == Path(references)
-    names = REFERENCE_COLUMNS if column is None or is_one_file else (column, *REFERENCE_COLUMNS)
     ours = read_column(hypotheses, column=column, dialogue_column=dialogue_column)
+    names = REFERENCE_COLUMNS if column is None or is_one_file else (*REFERENCE_ONLY, column, *REFERENCE_COLUMNS)
     theirs = read_column(references, column=reference_column, names=names, dialogue_column=dialogue_column)
     if is_one_file and ours.name == theirs.name and ours.name is not None:
         raise UsageError(f"{ours.path}: both sides are column '{ours.name}'. Name one with --reference-column.")
@@ -106,11 +121,31 @@ def read_pairs(
             f"{ours.path} holds {len(ours.texts)} responses and {theirs.path} holds {len(theirs.texts)}: "
             "expected one reference for each hypothesis."
         )
-    dialogues = ours.dialogues if ours.dialogues is not None else theirs.dialogues
-    if dialogue_column and dialogues is None:
+    check_same_dialogues(ours.dialogues, theirs.dialogues, names=(str(ours.path), str(theirs.path)))
+    bearer = ours if ours.dialogues is not None else theirs
+    if dialogue_column and bearer.dialogues is None:
         raise UsageError(f"No column '{dialogue_column}' in {ours.path} or {theirs.path}.")
     name = f"{ours.path.name}/{theirs.path.name}"
-    return Pairs(ours.texts, theirs.texts, dialogues, ours.log_likelihoods, ours.token_counts, name)
+    columns = columns_of(ours, theirs, bearer)
+    return Pairs(ours.texts, theirs.texts, bearer.dialogues, ours.log_likelihoods, ours.token_counts, name, columns)
+
+
+def columns_of(ours: Column, theirs: Column, bearer: Column) -> str | None:
+    """The columns that were read, for signatures; text files have none."""
+    read = [ours.name, theirs.name, *([bearer.dialogue_name] if bearer.dialogue_name else [])]
+    return "/".join(name or "-" for name in read) if any(read) else None
+
+
+def check_same_dialogues(
+    first: Sequence[Hashable] | None, second: Sequence[Hashable] | None, *, names: tuple[str, str]
+) -> None:
+    """Where both sides say which dialogue a line belongs to, they must say the same."""
+    if first is None or second is None:
+        return
+    for place, (one, other) in enumerate(zip(first, second, strict=True), 1):
+        if str(one) != str(other):
+            where = f"line {place} is dialogue '{one}' in {names[0]} and '{other}' in {names[1]}"
+            raise UsageError(f"{where}: expected the same order in both. Sort them alike, or remove the ids.")
 
 
 def read_column(
@@ -201,10 +236,10 @@ def _chosen(path: Path, table: Table, column: str, dialogue_column: str | None) 
     for number, text in enumerate(table[column], 1):
         if not isinstance(text, str):
             raise CorpusError(f"{path}: record {number}: expected text in '{column}', found {text!r:.40}.")
-    wanted = (dialogue_column,) if dialogue_column else DIALOGUE_COLUMNS
-    dialogues = next((table[name] for name in wanted if name in table and name != column), None)
+    others = {name: values for name, values in table.items() if name != column}
+    named = _dialogues(path, others, dialogue_column)
     likelihoods, counts = _numbers(table.get(LIKELIHOOD_COLUMN)), _numbers(table.get(TOKENS_COLUMN))
-    return Column(path, table[column], column, _hashable(path, dialogues), likelihoods, counts)
+    return Column(path, table[column], column, others.get(named or ""), likelihoods, counts, named)
 
 
 def _at(values: Sequence[Read], places: Sequence[int]) -> list[Read]:
@@ -212,13 +247,30 @@ def _at(values: Sequence[Read], places: Sequence[int]) -> list[Read]:
 
 
 def _numbers(values: Iterable[Any] | None) -> list[float] | None:
-    """Numbers, or None where the column is missing or holds something else."""
-    listed = list(values) if values is not None else []
-    return listed if listed and all(isinstance(value, int | float) for value in listed) else None
+    """Numbers, NaN where one is missing, or None where the column is missing or holds something else."""
+    listed = [math.nan if value is None else value for value in values or ()]
+    return listed if listed and all(_is_number(value) for value in listed) else None
 
 
-def _hashable(path: Path, values: Sequence[Any] | None) -> Sequence[Hashable] | None:
-    for number, value in enumerate(values or (), 1):
-        if not isinstance(value, str | int):
-            raise CorpusError(f"{path}: record {number}: expected a dialogue id, found {value!r:.40}.")
-    return values
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _dialogues(path: Path, table: Table, named: str | None) -> str | None:
+    """The column of dialogue ids: the one that is named, or the first of the known names that holds ids."""
+    wanted = (named,) if named else DIALOGUE_COLUMNS
+    for name in (name for name in wanted if name in table):
+        bad = [number for number, value in enumerate(table[name], 1) if not isinstance(value, str | int)]
+        if bad and (named or len(bad) < len(table[name])):
+            found = table[name][bad[0] - 1]
+            raise CorpusError(f"{path}: record {bad[0]}: expected a dialogue id in '{name}', found {found!r:.40}.")
+        if not bad:
+            return name
+    return None
+
+
+def _written(value: Any) -> str:
+    """A value as the fingerprint takes it: 2 and 2.0 alike, and the text "2" unlike them."""
+    if isinstance(value, str):
+        return f"text:{value}"
+    return f"other:{value:.17g}" if isinstance(value, float) else f"other:{value}"

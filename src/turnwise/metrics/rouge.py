@@ -1,4 +1,8 @@
-"""ROUGE-1, ROUGE-2 and ROUGE-L (Lin 2004) by `rouge-score`: the mean F-measure over pairs, a share."""
+"""ROUGE-1, ROUGE-2 and ROUGE-L (Lin 2004) by `rouge-score`: the mean F-measure over pairs, a share.
+
+The package knows the letters a-z and the digits 0-9 only. A text in another alphabet has no token for it and would
+score 0 whatever was said, so such a pair is skipped and counted. A blank text scores 0, as the package has it.
+"""
 
 from __future__ import annotations
 
@@ -15,31 +19,38 @@ from turnwise.metrics.pairs import Pairs
 from turnwise.metrics.statistic import Clusters, FloatArray, Sums, mean_of
 
 KINDS = ("rouge1", "rouge2", "rougeL")
+NO_TOKENS = "rouge-score knows the letters a-z and the digits 0-9 only, and a side of the pair has none of them"
 
 
 def f_measures(pairs: Pairs, options: Options) -> FloatArray:
-    """ROUGE-1, 2 and L of each pair: (pairs, 3). The package has its own tokens: lower-case a-z and 0-9."""
+    """ROUGE-1, 2 and L of each pair, NaN where the package cannot read a side: (pairs, 3)."""
     try:
         from rouge_score.rouge_scorer import RougeScorer
+        from rouge_score.tokenizers import DefaultTokenizer
     except ImportError as error:
         raise MissingExtraError("ROUGE", "metrics") from error
-    scorer = RougeScorer(list(KINDS))
-    found = [scorer.score(target, said) for said, target in zip(pairs.hypotheses, pairs.references, strict=True)]
-    return np.array([[one[kind].fmeasure for kind in KINDS] for one in found], dtype=np.float64).reshape(-1, len(KINDS))
+    tokenizer = DefaultTokenizer(use_stemmer=False)
+    scorer = RougeScorer(list(KINDS), tokenizer=tokenizer)
+    values = np.full((len(pairs), len(KINDS)), np.nan)
+    for row, (said, target) in enumerate(zip(pairs.hypotheses, pairs.references, strict=True)):
+        if all(not text.strip() or tokenizer.tokenize(text) for text in (said, target)):
+            found = scorer.score(target, said)
+            values[row] = [found[kind].fmeasure for kind in KINDS]
+    return values
 
 
 def mean_f_measure(values: FloatArray, clusters: Clusters, *, kind: str) -> Sums:
     """The mean over pairs."""
-    return mean_of(values[:, KINDS.index(kind)], clusters=clusters, undefined="there are no pairs to score")
+    undefined = NO_TOKENS if len(values) else "there are no pairs to score"
+    return mean_of(values[:, KINDS.index(kind)], clusters=clusters, undefined=undefined, bounds=(0.0, 1.0))
 
 
 def settings(options: Options) -> Mapping[str, Any]:
-    """What the signature must say."""
-    return {"measure": "f1", "rouge-score": version("rouge-score")}
+    """What the signature must say; the package's own tokens, not those of the options."""
+    return {"case": "lc", "tok": "a-z0-9", "stem": "no", "measure": "f1", "rouge-score": version("rouge-score")}
 
 
 def metric(kind: str) -> Metric[FloatArray]:
     """Mean F-measure of one kind of ROUGE."""
-    return Metric(
-        f"mean {kind} F-measure by rouge-score, a share", f_measures, partial(mean_f_measure, kind=kind), settings
-    )
+    about = f"mean {kind} F-measure by rouge-score"
+    return Metric(about, f_measures, partial(mean_f_measure, kind=kind), settings, skipped_because=NO_TOKENS)

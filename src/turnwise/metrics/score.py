@@ -14,9 +14,9 @@ from turnwise.metrics.bootstrap import score as score_statistic
 from turnwise.metrics.embedding import Encoder
 from turnwise.metrics.options import Metric, Options
 from turnwise.metrics.paired import TESTS, Comparison, compare, correct
-from turnwise.metrics.pairs import HYPOTHESIS_COLUMNS, Pairs, read_column, read_pairs
-from turnwise.metrics.statistic import Clusters, Swappable
-from turnwise.metrics.tokens import TOKENISERS
+from turnwise.metrics.pairs import HYPOTHESIS_COLUMNS, Pairs, check_same_dialogues, read_column, read_pairs
+from turnwise.metrics.statistic import Clusters, Resampled, Swappable
+from turnwise.metrics.tokens import TOKENISERS, WITHOUT_PUNKT
 from turnwise.record import Origin, Score
 
 METRICS: Mapping[str, Metric[Any]] = {
@@ -31,9 +31,11 @@ METRICS: Mapping[str, Metric[Any]] = {
     "bleu-2-overlap": bleu.overlap_metric(2),
     "bleu-4-overlap": bleu.overlap_metric(4),
     "bleu-2-probe": bleu.probe_metric(2),
-    "bleu-2-probe-as-run": bleu.probe_metric(2, is_as_run=True),
+    "bleu-2-probe-exchanged": bleu.probe_metric(2, is_exchanged=True),
     "distinct-1": distinct.distinct_metric(1),
     "distinct-2": distinct.distinct_metric(2),
+    "distinct-1-overlap": distinct.overlap_metric(1),
+    "distinct-2-overlap": distinct.overlap_metric(2),
     "distinct-responses": distinct.distinct_response_metric(),
     "rouge-1": rouge.metric("rouge1"),
     "rouge-2": rouge.metric("rouge2"),
@@ -72,8 +74,8 @@ class MetricsResult:
 
     def table(self) -> list[tuple[str, ...]]:
         """Rows for people, the heading first."""
-        heading: tuple[str, ...] = ("metric", "value", "interval", "n")
-        rows = [(name, *_cells(one), str(one.n)) for name, one in self.scores.items()]
+        heading: tuple[str, ...] = ("metric", "unit", "value", "interval", "n")
+        rows = [(name, METRICS[name].unit, *_cells(one), str(one.n)) for name, one in self.scores.items()]
         if not self.comparisons:
             return [heading, *rows]
         more = [_compared(self.others[name], self.comparisons[name]) for name in self.scores]
@@ -93,6 +95,7 @@ def score_files(
     tokeniser: str = "13a",
     lowercase: bool = False,
     encoder: Encoder | None = None,
+    encoder_name: str | None = None,
     resamples: int = DEFAULT.resamples,
     level: float = DEFAULT.level,
     interval: str = DEFAULT.method,
@@ -100,12 +103,13 @@ def score_files(
     seed: int = 0,
 ) -> MetricsResult:
     """Score the responses of a file against the references of another, and against another system's responses."""
-    chosen = _known(metrics)  # before reading: a misspelt name should not have to wait for a large file
-    options = Options(tokeniser, lowercase, encoder)
+    # Before reading: a misspelt name should not have to wait for a large file.
+    chosen, options = _known(metrics), Options(tokeniser, lowercase, encoder, encoder_name)
     resampling = Resampling(resamples, level, interval, seed)
+    _check(options, test)
     columns = {"reference_column": reference_column, "dialogue_column": dialogue_column}
     pairs = read_pairs(hypotheses, references, column=column, **columns)
-    other = None if compare is None else _other(pairs, Path(hypotheses), compare, column)
+    other = None if compare is None else _other(pairs, Path(hypotheses), compare, column, dialogue_column)
     return score_pairs(pairs, metrics=chosen, compare=other, options=options, resampling=resampling, test=test)
 
 
@@ -127,15 +131,19 @@ def score_pairs(
     options = options or Options()
     _check(options, test)
     names, notes = _available(_known(metrics))
+    notes = (*notes, *_without_punkt(names, options))
+    if compare is not None:
+        pairs, compare = _alike(pairs, compare)
     first = measure(pairs, names, options)
     scores = {name: _scored(name, one, pairs, options, resampling) for name, one in first.items()}
+    notes = (*notes, *_skipped(scores, pairs))
     if compare is None:
         return MetricsResult(scores, notes=notes)
-    if len(compare) != len(pairs):
-        raise UsageError(f"{len(pairs)} and {len(compare)} pairs: both systems must answer the same references.")
-    second = measure(replace(compare, dialogues=pairs.dialogues), names, options)
+    second = measure(compare, names, options)
     others = {name: _scored(name, one, compare, options, resampling) for name, one in second.items()}
-    compared = _compare_all(first, second, pairs, options, resampling, test)
+    systems = [f"{side.name.split('/')[0]}@{side.fingerprint}" for side in (pairs, compare)]
+    compared = _compare_all(first, second, pairs, options, resampling, test, systems)
+    notes = (*notes, *_skipped(others, compare), *_tested_otherwise(compared, test))
     return MetricsResult(scores, others, correct(compared), notes)
 
 
@@ -154,6 +162,8 @@ def measure(pairs: Pairs, names: Iterable[str], options: Options) -> dict[str, S
 
 def _known(names: Sequence[str] | None) -> tuple[str, ...]:
     chosen = tuple(dict.fromkeys(names if names is not None else DEFAULT_METRICS))
+    if not chosen:
+        raise UsageError(f"No metric is named. Known: {', '.join(METRICS)}.")
     for name in chosen:
         if name not in METRICS:
             raise unknown_name("metric", name, METRICS)
@@ -175,14 +185,63 @@ def _check(options: Options, test: str) -> None:
         raise unknown_name("test", test, TESTS)
 
 
-def _other(pairs: Pairs, hypotheses: Path, compare: Path, column: str | None) -> Pairs:
+def _without_punkt(names: Iterable[str], options: Options) -> tuple[str, ...]:
+    """Say which metrics had to do without NLTK's sentence model."""
+    lacking = [name for name in names if METRICS[name].settings(options).get("tok") == WITHOUT_PUNKT]
+    why = "NLTK does not find its sentence model (punkt_tab), so a text is one sentence and full stops inside it stay"
+    return (f"{', '.join(lacking)}: {why} on their words.",) if lacking else ()
+
+
+def _skipped(scores: Mapping[str, Score], pairs: Pairs) -> tuple[str, ...]:
+    """Say which metrics could not score some pairs, and why, where that says more than n does."""
+    reasons: dict[str, list[str]] = {}
+    for name, one in scores.items():
+        if one.value is not None and one.n < len(pairs) and (reason := METRICS[name].skipped_because):
+            reasons.setdefault(f"{len(pairs) - one.n} of {len(pairs)} pairs skipped: {reason}", []).append(name)
+    return tuple(f"{', '.join(names)} ({pairs.name}): {reason}." for reason, names in reasons.items())
+
+
+def _tested_otherwise(compared: Mapping[str, Comparison], test: str) -> tuple[str, ...]:
+    """Say which metrics were compared by another test than was asked for."""
+    names = [name for name, one in compared.items() if one.test != test]
+    return (f"{', '.join(names)}: cannot be bootstrapped, so compared by randomisation.",) if names else ()
+
+
+def _other(pairs: Pairs, hypotheses: Path, compare: Path, column: str | None, dialogue_column: str | None) -> Pairs:
     """The other system's responses beside the same references."""
-    theirs = read_column(compare, column=column, names=HYPOTHESIS_COLUMNS)
+    theirs = read_column(compare, column=column, names=HYPOTHESIS_COLUMNS, dialogue_column=dialogue_column)
     if len(theirs.texts) != len(pairs):
         counts = f"{hypotheses} holds {len(pairs)} responses and {theirs.path} holds {len(theirs.texts)}"
         raise UsageError(f"{counts}: expected both systems' responses to the same references.")
-    name = f"{theirs.path.name}/{pairs.name.split('/')[-1]}"
-    return Pairs(theirs.texts, pairs.references, pairs.dialogues, theirs.log_likelihoods, theirs.token_counts, name)
+    check_same_dialogues(pairs.dialogues, theirs.dialogues, names=(str(hypotheses), str(compare)))
+    return Pairs(
+        theirs.texts,
+        pairs.references,
+        theirs.dialogues,
+        theirs.log_likelihoods,
+        theirs.token_counts,
+        f"{theirs.path.name}/{pairs.name.split('/')[-1]}",
+        _renamed(pairs.columns, theirs.name),
+    )
+
+
+def _renamed(columns: str | None, name: str | None) -> str | None:
+    """The columns of the pairs with another system's column in the first place."""
+    rest = (columns or "-/-").split("/")[1:]
+    return "/".join([name or "-", *rest]) if name or columns else None
+
+
+def _alike(pairs: Pairs, other: Pairs) -> tuple[Pairs, Pairs]:
+    """Both systems' pairs with the same dialogues, or what keeps them from being compared."""
+    if len(other) != len(pairs):
+        raise UsageError(f"{len(pairs)} and {len(other)} pairs: both systems must answer the same references.")
+    for place, (one, another) in enumerate(zip(pairs.references, other.references, strict=True), 1):
+        if one != another:
+            found = f"reference {place} is {one!r:.40} for {pairs.name} and {another!r:.40} for {other.name}"
+            raise UsageError(f"{found}: both systems must answer the same references.")
+    check_same_dialogues(pairs.dialogues, other.dialogues, names=(pairs.name, other.name))
+    dialogues = pairs.dialogues if pairs.dialogues is not None else other.dialogues
+    return replace(pairs, dialogues=dialogues), replace(other, dialogues=dialogues)
 
 
 def _scored(name: str, statistic: Swappable, pairs: Pairs, options: Options, resampling: Resampling) -> Score:
@@ -191,7 +250,8 @@ def _scored(name: str, statistic: Swappable, pairs: Pairs, options: Options, res
 
 
 def _origin(name: str, pairs: Pairs, options: Options) -> Origin:
-    return Origin(f"{pairs.name}@{pairs.fingerprint}", {"metric": name, **METRICS[name].settings(options)})
+    settings = {"metric": name, **METRICS[name].settings(options), "columns": pairs.columns}
+    return Origin(f"{pairs.name}@{pairs.fingerprint}", settings)
 
 
 def _compare_all(
@@ -201,20 +261,27 @@ def _compare_all(
     options: Options,
     resampling: Resampling,
     test: str,
+    systems: Sequence[str],
 ) -> dict[str, Comparison]:
-    return {
-        name: compare(first[name], second[name], test=test, resampling=resampling, origin=_origin(name, pairs, options))
-        for name in first
-    }
+    """Compare metric by metric; what cannot be bootstrapped is compared by randomisation."""
+    compared = {}
+    for name, one in first.items():
+        fitting = test if isinstance(one, Resampled) else "randomisation"
+        origin = _origin(name, pairs, options)
+        compared[name] = compare(one, second[name], test=fitting, resampling=resampling, origin=origin, systems=systems)
+    return compared
 
 
 def _cells(score: Score) -> tuple[str, str]:
     """Value and interval as people read them."""
     if score.value is None:
         return f"not computed: {score.reason}", ""
-    return f"{score.value:.4g}", f"[{score.interval[0]:.4g}, {score.interval[1]:.4g}]" if score.interval else ""
+    if score.interval is None:
+        return f"{score.value:.4g}", f"none: {score.interval_reason}" if score.interval_reason else "none"
+    return f"{score.value:.4g}", f"[{score.interval[0]:.4g}, {score.interval[1]:.4g}]"
 
 
 def _compared(other: Score, comparison: Comparison) -> tuple[str, str, str, str]:
-    p = comparison.p_holm
-    return (_cells(other)[0], *_cells(comparison.difference), "" if p is None else f"{p:.3g}")
+    p, difference = comparison.p_holm, comparison.difference
+    untested = "" if difference.value is None else f"none: {comparison.reason}"
+    return (_cells(other)[0], *_cells(difference), untested if p is None else f"{p:.3g}")

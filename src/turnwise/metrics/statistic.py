@@ -8,8 +8,10 @@ bootstraps from sufficient statistics in the same way.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -22,6 +24,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.integer[Any]]
 BoolArray = npt.NDArray[np.bool_]
 Ids = Sequence[Hashable] | npt.NDArray[Any]
+Interval = tuple[float, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +33,7 @@ class Clusters:
 
     codes: IntArray  # (items,), numbered by first appearance
     count: int
+    is_grouped: bool = False  # whether dialogues were named; without names every item is one
 
     @classmethod
     def of(cls, ids: Ids | None, *, n: int) -> Clusters:
@@ -39,12 +43,22 @@ class Clusters:
         if len(ids) != n:
             raise UsageError(f"{len(ids)} dialogue ids for {n} items: give one id for each item.")
         numbers: dict[Hashable, int] = {}
-        codes = [numbers.setdefault(one, len(numbers)) for one in np.asarray(ids, dtype=object).tolist()]
-        return cls(np.asarray(codes, dtype=np.int64), len(numbers))
+        try:
+            codes = [numbers.setdefault(one, len(numbers)) for one in _listed(ids)]
+        except TypeError as error:
+            raise UsageError(f"Dialogue ids must be hashable, such as text or numbers: {error}.") from error
+        return cls(np.asarray(codes, dtype=np.int64), len(numbers), is_grouped=True)
 
     def select(self, kept: BoolArray) -> Clusters:
         """Leave items out; the dialogues keep their numbers, so that statistics stay comparable."""
-        return Clusters(self.codes[kept], self.count)
+        return replace(self, codes=self.codes[kept])
+
+    def drawable(self) -> Clusters:
+        """Number anew the dialogues that have items: one without any brings nothing when it is drawn."""
+        used = np.bincount(self.codes, minlength=self.count) > 0
+        if used.all():
+            return self
+        return replace(self, codes=(np.cumsum(used) - 1)[self.codes], count=int(used.sum()))
 
     def totals(self, items: FloatArray) -> FloatArray:
         """Sum the items of each dialogue: (items, k) to (dialogues, k)."""
@@ -89,27 +103,113 @@ class Swappable(Statistic, Protocol):
         """Values of both systems after the marked dialogues change sides: (rounds, dialogues) to two (rounds,)."""
 
 
+@runtime_checkable
+class Itemised(Protocol):
+    """A statistic that knows which items it could score, and can be had over some of them."""
+
+    @property
+    def scored(self) -> BoolArray:
+        """Whether each item could be scored: (items,)."""
+
+    def only(self, kept: BoolArray) -> Self:
+        """The same over the marked items and their dialogues."""
+
+
+@runtime_checkable
+class Bounded(Protocol):
+    """A statistic that cannot leave its bounds, so neither may its interval."""
+
+    @property
+    def bounds(self) -> Interval | None:
+        """The lowest and the highest value there can be; None where there are no such."""
+
+
+@runtime_checkable
+class Grouped(Protocol):
+    """A statistic that knows whether its dialogues were named or are single items."""
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether dialogues were named."""
+
+
+@runtime_checkable
+class Stepwise(Protocol):
+    """A statistic that moves in steps, such as the median: leaving items out does not tell how it varies."""
+
+    @property
+    def is_stepwise(self) -> bool:
+        """Whether the jackknife fails."""
+
+
+def bounds_of(statistic: Statistic) -> Interval | None:
+    """The bounds of a statistic that declares any."""
+    return statistic.bounds if isinstance(statistic, Bounded) else None
+
+
+def is_grouped(statistic: Statistic) -> bool:
+    """Whether a statistic's dialogues are more than its items."""
+    return statistic.is_grouped if isinstance(statistic, Grouped) else statistic.dialogues != statistic.n
+
+
+def is_stepwise(statistic: Statistic) -> bool:
+    """Whether the jackknife of a statistic fails."""
+    return isinstance(statistic, Stepwise) and statistic.is_stepwise
+
+
 @dataclass(frozen=True, eq=False)
 class Sums:
     """A value that is a function of sums over items, kept by dialogue."""
 
-    totals: FloatArray  # (dialogues, k)
+    items: FloatArray  # (items, k), one with a NaN could not be scored and counts for nothing
     of_sums: Callable[[FloatArray], FloatArray]  # (rows, k) -> (rows,)
-    n: int
+    clusters: Clusters
     undefined: str
+    bounds: Interval | None = None
 
     @classmethod
     def over(
-        cls, items: FloatArray, of_sums: Callable[[FloatArray], FloatArray], *, clusters: Clusters, undefined: str
+        cls,
+        items: FloatArray,
+        of_sums: Callable[[FloatArray], FloatArray],
+        *,
+        clusters: Clusters,
+        undefined: str,
+        bounds: Interval | None = None,
     ) -> Sums:
         """Collect items (n, k) by dialogue; an item with a NaN could not be scored and counts for nothing."""
-        scored = np.asarray(np.isfinite(items).all(axis=1))
-        return cls(clusters.select(scored).totals(items[scored]), of_sums, int(scored.sum()), undefined)
+        return cls(items, of_sums, clusters, undefined, bounds)
+
+    @cached_property
+    def scored(self) -> BoolArray:
+        """Whether each item could be scored."""
+        return np.asarray(np.isfinite(self.items).all(axis=1))
+
+    @cached_property
+    def totals(self) -> FloatArray:
+        """Sums over the scored items of each dialogue: (dialogues, k)."""
+        return self.clusters.select(self.scored).totals(self.items[self.scored])
+
+    @property
+    def n(self) -> int:
+        """Items that could be scored."""
+        return int(self.scored.sum())
 
     @property
     def dialogues(self) -> int:
         """Dialogues that can be drawn."""
-        return len(self.totals)
+        return self.clusters.count
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether dialogues were named."""
+        return self.clusters.is_grouped
+
+    def only(self, kept: BoolArray) -> Sums:
+        """The same over the marked items and their dialogues."""
+        if kept.all():
+            return self
+        return replace(self, items=self.items[kept], clusters=self.clusters.select(kept).drawable())
 
     def value(self) -> float:
         """The value over all items, or NaN."""
@@ -135,7 +235,38 @@ def ratio(sums: FloatArray) -> FloatArray:
         return np.where(sums[:, 1] != 0, sums[:, 0] / sums[:, 1], np.nan)
 
 
-def mean_of(values: npt.ArrayLike, *, clusters: Clusters, undefined: str) -> Sums:
+def mean_of(values: npt.ArrayLike, *, clusters: Clusters, undefined: str, bounds: Interval | None = None) -> Sums:
     """The mean as a statistic; values that are not finite are left out and not counted."""
-    column = np.asarray(values, dtype=np.float64)
-    return Sums.over(np.stack([column, np.ones_like(column)], axis=1), ratio, clusters=clusters, undefined=undefined)
+    column = columns(values)[0]
+    items = np.stack([column, np.ones_like(column)], axis=1)
+    return Sums.over(items, ratio, clusters=clusters, undefined=undefined, bounds=bounds)
+
+
+def columns(*values: npt.ArrayLike) -> FloatArray:
+    """One number for each item, of each variable: (variables, items); gaps are NaN."""
+    try:
+        arrays = [np.asarray(one, dtype=np.float64) for one in values]
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"Expected one number for each item: {error}.") from error
+    for array in arrays:
+        if array.ndim != 1:
+            raise UsageError(f"Values of shape {array.shape}: expected one number for each item, in one dimension.")
+    lengths = sorted({len(array) for array in arrays})
+    if len(lengths) > 1:
+        raise UsageError(f"Variables of {lengths} values: expected one value of each for every item.")
+    return np.array(arrays).reshape(len(arrays), -1)
+
+
+def fingerprint(values: FloatArray) -> str:
+    """A short hash of numbers, for signatures."""
+    return hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()[:12]
+
+
+def _listed(ids: Ids) -> list[Hashable]:
+    """Ids one by one; an array would take tuples apart."""
+    if not isinstance(ids, np.ndarray):
+        return list(ids)
+    if ids.ndim != 1:
+        raise UsageError(f"Dialogue ids of shape {ids.shape}: expected one id for each item.")
+    listed: list[Hashable] = ids.tolist()
+    return listed

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from importlib.metadata import version
 from typing import Any
 
 from turnwise.errors import MissingExtraError, unknown_name
@@ -24,6 +25,7 @@ from turnwise.errors import MissingExtraError, unknown_name
 Tokens = list[list[str]]  # one list of tokens for each text
 Tokeniser = Callable[[str], list[str]]
 
+WITHOUT_PUNKT = "nltk-without-punkt"
 WORDPUNCT = re.compile(r"\w+|[^\w\s]+")
 
 
@@ -80,6 +82,9 @@ TOKENISERS: Mapping[str, Callable[[], Tokeniser]] = {
     "wordpunct": wordpunct,
 }
 
+# Whose tokens they are; the others are ours.
+LIBRARIES = {"13a": "sacrebleu", "intl": "sacrebleu", "char": "sacrebleu", "zh": "sacrebleu", "nltk": "nltk"}
+
 
 def tokenise(texts: Iterable[str], *, tokeniser: str = "13a", lowercase: bool = False) -> Tokens:
     """Split each text into tokens; lower-casing comes first, as in sacreBLEU."""
@@ -90,8 +95,15 @@ def tokenise(texts: Iterable[str], *, tokeniser: str = "13a", lowercase: bool = 
 
 
 def name_of(tokeniser: str) -> str:
-    """The tokeniser as a signature names it, with what it found on this computer."""
-    return "nltk-without-punkt" if tokeniser == "nltk" and not has_punkt() else tokeniser
+    """The tokeniser as a signature names it, with what NLTK found."""
+    return WITHOUT_PUNKT if tokeniser == "nltk" and not has_punkt() else tokeniser
+
+
+def settings_of(tokeniser: str, *, lowercase: bool) -> Mapping[str, Any]:
+    """What a signature must say of the tokens: case, tokeniser, and the version of the library that has it."""
+    library = LIBRARIES.get(tokeniser)
+    versions = {library: version(library)} if library else {}
+    return {"case": "lc" if lowercase else "mixed", "tok": name_of(tokeniser), **versions}
 
 
 def ngrams(tokens: list[str], order: int) -> list[tuple[str, ...]]:

@@ -68,7 +68,8 @@ def score_from(value: Mapping[str, Any]) -> Score:
     """The score that `Score.to_dict` wrote."""
     interval = value.get("interval")
     bounds = None if interval is None else (float(interval[0]), float(interval[1]))
-    return Score(value["value"], int(value["n"]), bounds, value.get("signature", ""), value.get("reason"))
+    reasons = {key: value.get(key) for key in ("reason", "interval_reason")}
+    return Score(value["value"], int(value["n"]), bounds, value.get("signature", ""), **reasons)
 
 
 def origin_to_dict(origin: Origin) -> dict[str, Any]:
