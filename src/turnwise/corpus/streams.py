@@ -23,7 +23,6 @@ import orjson
 import pyarrow as pa
 
 BLOCK_BYTES = 4 << 20
-PIECE_BYTES = 1 << 18  # fits the processor's cache
 MAX_RECORD_BYTES = 256 << 20  # a longer line is no dialogue, and would not fit in a batch
 COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -110,13 +109,13 @@ def mark_length(block: bytes) -> int:
     return len(codecs.BOM_UTF8) if block.startswith(codecs.BOM_UTF8) else 0
 
 
-def line_blocks(source: Source) -> Iterator[tuple[int, memoryview]]:
-    """Blocks that end where a line ends, each with the number of its first line.
+def line_blocks(source: Source) -> Iterator[memoryview]:
+    """Blocks that end where a line ends.
 
     Each block is an anonymous memory map, which goes back to the system as soon as nobody looks at it: blocks from the
     heap, freed between small objects that stay, would leave holes that grow with the file.
     """
-    number, rest = 1, b""
+    rest, start = b"", -1
     with source.opened() as (stream, moved):
         while True:
             block = mmap.mmap(-1, len(rest) + max(BLOCK_BYTES, len(rest)))
@@ -124,16 +123,15 @@ def line_blocks(source: Source) -> Iterator[tuple[int, memoryview]]:
             read = stream.readinto(memoryview(block)[len(rest) :])
             moved()
             end = len(rest) + read
-            start = mark_length(block[:3]) if number == 1 else 0
+            start = mark_length(block[:3]) if start < 0 else 0
             cut = block.rfind(b"\n", 0, end) + 1 if read else end
             if cut > start:
-                yield number, memoryview(block)[start:cut]
-                number += count_lines(memoryview(block)[start:cut])
+                yield memoryview(block)[start:cut]
             if not read:
                 return
             rest = block[cut:end]
             if len(rest) > MAX_RECORD_BYTES:
-                raise BadRecord(f"a line of at most {MAX_RECORD_BYTES >> 20} MB", "a longer one", number)
+                raise BadRecord(f"a line of at most {MAX_RECORD_BYTES >> 20} MB", "a longer one")
 
 
 def map_ahead(function: Callable[[A], B], items: Iterable[A], *, ahead: int = 2) -> Iterator[tuple[A, B]]:
@@ -152,27 +150,19 @@ def map_ahead(function: Callable[[A], B], items: Iterable[A], *, ahead: int = 2)
         yield from ((done, result.result()) for done, result in waiting)
 
 
-def pieces(block: memoryview) -> Iterator[bytes]:
-    """A block as bytes, a little at a time: what is said of bytes but not of memory views stays cheap."""
-    return (bytes(block[start : start + PIECE_BYTES]) for start in range(0, len(block), PIECE_BYTES))
-
-
-def count_lines(block: memoryview) -> int:
-    r"""Lines of a block in which `\n`, `\r\n` and a lone `\r` may be mixed."""
-    if any(b"\r" in piece for piece in pieces(block)):
-        return len(bytes(block).splitlines())
-    return sum(piece.count(b"\n") for piece in pieces(block))
+def numbered_lines(source: Source) -> Iterator[tuple[int, bytes]]:
+    r"""Lines with their numbers, without their ends; `\n`, `\r\n` and a lone `\r` may be mixed."""
+    blocks = (line for block in line_blocks(source) for line in bytes(block).splitlines())
+    return enumerate(blocks, 1)
 
 
 def lines(source: Source) -> Iterator[tuple[int, str]]:
-    """Numbered lines of text, without their ends.
+    """Numbered lines of text.
 
     Bytes that are not UTF-8 become lone surrogates: the line survives as a line, and the dialogue it belongs to
     is refused by `why_not_text` with the byte named.
     """
-    for first, block in line_blocks(source):
-        for number, line in enumerate(bytes(block).splitlines(), first):
-            yield number, line.decode("utf-8", "surrogateescape")
+    return ((number, line.decode("utf-8", "surrogateescape")) for number, line in numbered_lines(source))
 
 
 def why_not_text(text: str) -> str | None:
@@ -241,10 +231,7 @@ def is_json_lines(head: bytes) -> bool:
 
 
 def _json_lines(source: Source) -> Iterator[Record | BadRecord]:
-    for first, block in line_blocks(source):
-        for number, line in enumerate(bytes(block).splitlines(), first):
-            if line.strip():
-                yield json_line(line, number)
+    return (json_line(line, number) for number, line in numbered_lines(source) if line.strip())
 
 
 def json_line(line: bytes, number: int) -> Record | BadRecord:

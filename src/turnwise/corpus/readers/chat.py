@@ -26,7 +26,6 @@ from turnwise.corpus.streams import (
     map_ahead,
     member,
     need,
-    pieces,
     without,
 )
 from turnwise.errors import CorpusError
@@ -112,19 +111,24 @@ def read_messages(source: Source) -> Iterator[Item]:
     if not is_json_lines(source.head()):
         yield from parsed(json_records(source), parse_messages)
         return
-    for (first, block), columns in map_ahead(lambda item: _columns(item[1]), line_blocks(source)):
-        batches = columns if columns is None or columns.is_whole else _labelled(columns, bytes(block))
-        if batches is not None:
-            yield from batches.batches
+    number = 1
+    for block, columns in map_ahead(_columns, line_blocks(source)):
+        whole = columns if columns is None or columns.is_whole else _labelled(columns, bytes(block))
+        if whole is not None:
+            yield from whole.batches
+            number += whole.lines
         else:
-            numbered = enumerate(bytes(block).splitlines(), first)
-            yield from parsed((json_line(line, n) for n, line in numbered if line.strip()), parse_messages)
+            found = bytes(block).splitlines()
+            records = (json_line(line, n) for n, line in enumerate(found, number) if line.strip())
+            yield from parsed(records, parse_messages)
+            number += len(found)
 
 
 class _Columns(NamedTuple):
-    """A block as columns, and whether they hold all that its records say."""
+    """A block as columns, one record a line, and whether they hold all that its records say."""
 
     batches: list[pa.RecordBatch]
+    lines: int
     is_whole: bool
 
 
@@ -135,14 +139,19 @@ _LINE_END = ord("\n")
 
 def _columns(block: memoryview) -> _Columns | None:
     """The block through Arrow's parser: all of it, or the messages alone where records have other keys as well."""
-    whole = _arrow_batches(block, _PLAIN, "error")
+    data = np.frombuffer(block, dtype=np.uint8)
+    lines = int(np.count_nonzero(data == _LINE_END)) + int(data[-1] != _LINE_END)
+    is_ascii = not (data > 127).any()
+    whole = _arrow_batches(block, _PLAIN, "error", lines, is_ascii=is_ascii)
     if whole is not None:
-        return _Columns(whole, is_whole=True)
-    messages = _arrow_batches(block, pa.schema([_MESSAGES]), "ignore")
-    return None if messages is None else _Columns(messages, is_whole=False)
+        return _Columns(whole, lines, is_whole=True)
+    messages = _arrow_batches(block, pa.schema([_MESSAGES]), "ignore", lines, is_ascii=is_ascii)
+    return None if messages is None else _Columns(messages, lines, is_whole=False)
 
 
-def _arrow_batches(block: memoryview, schema: pa.Schema, unexpected: str) -> list[pa.RecordBatch] | None:
+def _arrow_batches(
+    block: memoryview, schema: pa.Schema, unexpected: str, lines: int, *, is_ascii: bool
+) -> list[pa.RecordBatch] | None:
     """Records of just this schema; None where Arrow refuses them, or where it would take what we do not."""
     options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected)
     # One thread a block, for blocks run side by side already; a record must fit into Arrow's own block.
@@ -151,9 +160,9 @@ def _arrow_batches(block: memoryview, schema: pa.Schema, unexpected: str) -> lis
         table = pj.read_json(pa.BufferReader(pa.py_buffer(block)), read_options=reading, parse_options=options)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
-    if not all(map(bytes.isascii, pieces(block))) and not _is_utf8(table):
+    if not is_ascii and not _is_utf8(table):
         return None  # Arrow takes bytes on trust
-    if table.num_rows != sum(piece.count(b"\n") for piece in pieces(block)) + (block[-1] != _LINE_END):
+    if table.num_rows != lines:
         return None  # blank lines, or records that do not keep to their lines
     batches = [_plain_turns(batch) for batch in table.to_batches()]
     return None if None in batches else batches
@@ -162,7 +171,7 @@ def _arrow_batches(block: memoryview, schema: pa.Schema, unexpected: str) -> lis
 def _has_nul_byte(column: pa.StringArray) -> bool:
     """Whether a NUL is in the column, or in bytes before it: the careful path refuses it, with its line."""
     data = column.buffers()[2]
-    return data is not None and not np.frombuffer(data, dtype=np.uint8)[: _end(column)].all()
+    return data is not None and bool((np.frombuffer(data, dtype=np.uint8)[: _end(column)] == 0).any())
 
 
 def _end(column: pa.StringArray) -> int:
@@ -210,7 +219,7 @@ def _labelled(columns: _Columns, block: bytes) -> _Columns | None:
     if len(ids) != len(table):
         return None
     completed = pa.table([ids, splits, labels, table["turns"]], schema=table.schema)
-    return _Columns(completed.to_batches(), is_whole=True)
+    return _Columns(completed.to_batches(), columns.lines, is_whole=True)
 
 
 def _head(record: dict[str, Any]) -> tuple[str | None, str | None, str | None]:
