@@ -5,6 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# Timing never decides a test; and what CI finds today it should find tomorrow.
+settings.register_profile("turnwise", deadline=None, derandomize="CI" in os.environ)
+settings.load_profile("turnwise")
 
 DATA = Path(os.environ.get("TURNWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
