@@ -205,6 +205,7 @@ def without_exchange(new: Path, place: Path) -> bool:
 def test_without_an_exchange_two_renames_replace_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(atomic, "_exchange", without_exchange)
     test_a_folder_replaces_the_old_one_whole(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt(), OSError(errno.EIO, "Input/output error")])

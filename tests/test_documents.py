@@ -36,6 +36,18 @@ def test_the_reader_of_the_contributing_page_reads(tmp_path: Path) -> None:
     assert done.stdout == "chat ['Hi.', 'Hello.'] {'topic': 'greeting'}\n"
 
 
+def test_the_metric_of_the_contributing_page_counts() -> None:
+    code = snippets("CONTRIBUTING.md") + (
+        "\nfrom turnwise.metrics import score\n"
+        "from turnwise.metrics.score import score_pairs\n"
+        "score.METRICS['questions'] = QUESTIONS\n"
+        "pairs = Pairs(['Why?', 'No.', 'Well?', 'Ah.'], ['a', 'b', 'c', 'd'])\n"
+        "print(score_pairs(pairs, metrics=['questions']).scores['questions'].value)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("0.5\n", "")
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(path: Path) -> None:
     targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text(encoding="utf-8"))

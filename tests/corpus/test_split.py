@@ -14,20 +14,20 @@ from turnwise.errors import UsageError
 @pytest.mark.parametrize(
     ("path", "split"),
     [
-        ("root/dialogues_train.txt", "train"),
-        ("root/valid.json.gz", "validation"),
-        ("root/val.json", "validation"),
-        ("root/dev_dialogues_001.txt.gz", "validation"),
-        ("root/validation/dialogues.txt", "validation"),
-        ("root/test/part-0.jsonl.zst", "test"),
-        ("root/test/train.jsonl", "train"),  # the file's own name speaks first
-        ("root/latest.jsonl", "all"),  # "test" as part of another word says nothing
-        ("root/contest/chats.jsonl", "all"),
-        ("test/root/chats.jsonl", "all"),  # above the folder that was given nothing counts
+        ("data/dialogues_train.txt", "train"),
+        ("data/valid.json.gz", "validation"),
+        ("data/val.json", "validation"),
+        ("data/dev_dialogues_001.txt.gz", "validation"),
+        ("data/validation/dialogues.txt", "validation"),
+        ("data/test/part-0.jsonl.zst", "test"),
+        ("data/test/train.jsonl", "train"),  # the file's own name speaks first
+        ("data/latest.jsonl", "all"),  # "test" as part of another word says nothing
+        ("data/contest/chats.jsonl", "all"),
+        ("test/data/chats.jsonl", "all"),  # above the folder that was given nothing counts
     ],
 )
 def test_the_split_comes_from_the_names_of_file_and_folders(path: str, split: str) -> None:
-    root = next(folder for folder in Path(path).parents if folder.name == "root")
+    root = next(folder for folder in Path(path).parents if folder.name == "data")
     assert split_of(Path(path), root) == split
 
 

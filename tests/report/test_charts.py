@@ -22,7 +22,8 @@ def _charts(section: Section) -> list[Chart]:
 def test_every_chart_is_one_that_plotly_knows(section: Section) -> None:
     graph_objects = pytest.importorskip("plotly.graph_objects")
     for chart in _charts(section):
-        graph_objects.Figure(chart.figure)
+        figure = graph_objects.Figure(chart.figure)  # refuses every key and value it does not know
+        assert len(figure.data) == len(chart.figure["data"])
 
 
 def test_every_colour_of_a_chart_has_a_dark_counterpart(section: Section) -> None:

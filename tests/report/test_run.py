@@ -134,6 +134,7 @@ def test_a_run_with_tables_of_one_long_name_is_replaced(tmp_path: Path) -> None:
     twins = Section("T", "t", "", [Table(["a"], [[1]], "x" * 80), Table(["a"], [[2]], "x" * 80)])
     for _ in range(2):
         write_run(tmp_path / "run", instrument="x", data={}, section=twins, origin=ORIGIN)
+    assert len(list((tmp_path / "run" / "tables").glob("*.csv"))) == 2
 
 
 @pytest.mark.parametrize(
