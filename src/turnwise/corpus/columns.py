@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from turnwise.corpus.dialogue import SCHEMA, TURN, Dialogue, Labels, split_rank
 from turnwise.corpus.streams import BadRecord, why_not_text
-from turnwise.errors import CorpusError
 
 BATCH_TURNS = 65_536  # what reading holds as Python objects at any time,
 BATCH_CHARACTERS = 8 << 20  # and how much text and labels
@@ -139,4 +138,4 @@ def encode_labels(labels: Labels) -> str | None:
             text.encode()
             return text
         except (TypeError, ValueError, RecursionError) as error:
-            raise CorpusError(f"expected labels that JSON can hold, found {type(error).__name__}") from error
+            raise BadRecord("labels that JSON can hold", type(error).__name__) from error

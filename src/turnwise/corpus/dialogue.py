@@ -101,12 +101,16 @@ class Corpus:
     def of(cls, dialogues: Iterable[Dialogue], *, name: str = "corpus") -> Corpus:
         """Build a corpus from dialogues made in Python; those without a split belong to ``all``."""
         from turnwise.corpus.columns import Columns, why_not_dialogue
+        from turnwise.corpus.streams import BadRecord
 
         columns = Columns()
         for number, dialogue in enumerate(dialogues, 1):
-            if (problem := why_not_dialogue(dialogue)) is not None:
-                raise CorpusError(f"dialogue {number} ({dialogue.id or 'no id'}): {problem}")
-            columns.add(dialogue, default_id=f"{name}-{number}", default_split="all")
+            try:
+                if (problem := why_not_dialogue(dialogue)) is not None:
+                    raise problem
+                columns.add(dialogue, default_id=f"{name}-{number}", default_split="all")
+            except BadRecord as bad:
+                raise CorpusError(f"dialogue {number} ({dialogue.id or 'no id'}): {bad}") from bad
         return cls(columns.table(), name=name)
 
     def __len__(self) -> int:

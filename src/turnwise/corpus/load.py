@@ -271,10 +271,8 @@ class _Reading:
             self.taken[split] += 1
             try:
                 self.columns.add(dialogue, default_id=default_id, default_split=part.split)
-            except CorpusError as error:
-                self.account.bad(
-                    part.label, BadRecord("labels that JSON can hold", str(error).rpartition(" ")[2], line)
-                )
+            except BadRecord as bad:
+                self.account.bad(part.label, bad.at(line))
 
     def _limited(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if self.limit is None:

@@ -127,7 +127,8 @@ def _is_plain(split: str) -> bool:
 # --- The formats ------------------------------------------------------------------------------------------------------
 
 
-def _write_messages(corpus: Corpus, path: Path) -> None:
+def write_messages(corpus: Corpus, path: Path) -> None:
+    """One dialogue a line, into a file that whoever calls makes appear whole."""
     with path.open("wb") as file:
         for dialogue in corpus:
             file.write(orjson.dumps(message_record(dialogue)) + b"\n")
@@ -207,7 +208,7 @@ class Writer:
 
 
 WRITERS: dict[str, Writer] = {
-    "messages": Writer(_by_split(_write_messages, ".jsonl"), ".jsonl", _write_messages),
+    "messages": Writer(_by_split(write_messages, ".jsonl"), ".jsonl", write_messages),
     "parquet": Writer(_by_split(_write_parquet, ".parquet"), ".parquet", _write_parquet),
     "text": Writer(_by_split(_write_text, ".txt")),
     "hf": Writer(_fill_hf),

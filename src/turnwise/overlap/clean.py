@@ -83,9 +83,13 @@ def clean(
 
 def unit_bags(corpus: Corpus, *, tokeniser: str = "reference") -> Bags:
     """The bag of a dialogue is the union of its turns'."""
-    texts = ("\n".join(dialogue.texts) for dialogue in corpus)
-    (bags,), _ = bags_of(texts, tokeniser=tokeniser)
+    (bags,), _ = bags_of(unit_texts(corpus), tokeniser=tokeniser)
     return bags
+
+
+def unit_texts(corpus: Corpus) -> list[str]:
+    """Each dialogue as one text; a line break between turns keeps their tokens apart."""
+    return ["\n".join(dialogue.texts) for dialogue in corpus]
 
 
 def drop_copies(corpus: Corpus, bags: Bags, threshold: float | str) -> tuple[tuple[Drop, ...], Places, int]:
@@ -132,18 +136,15 @@ def _going(partner: Places) -> list[int]:
 
 def without_duplicates(corpus: Corpus, *, context_turns: int) -> tuple[dict[str, pa.Table], dict[str, int]]:
     """Samples of each split without exact duplicates: within it, and of what comes before it in corpus order."""
-    known: dict[str, set[tuple[str, str]]] = {}
+    seen: set[tuple[str, str]] = set()
     tables: dict[str, pa.Table] = {}
     removed: dict[str, int] = {}
     for split in corpus.splits:  # train, validation, test: what comes later is held against what came before
         table = samples(corpus.split(split), context_turns=context_turns).to_table()
-        keys = _keys(table)
-        seen = set().union(*known.values()) if known else set()
         is_new = []
-        for key in keys:
+        for key in _keys(table):
             is_new.append(key not in seen)
             seen.add(key)
-        known[split] = set(keys)
         tables[split] = table.filter(pa.array(is_new, pa.bool_()))
         removed[split] = len(table) - len(tables[split])
     return tables, removed

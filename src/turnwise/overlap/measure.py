@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from turnwise.corpus import Corpus, Samples, samples
+from turnwise.corpus import Corpus, samples
 from turnwise.overlap.best import best_match
 from turnwise.overlap.result import OverlapResult
 from turnwise.overlap.tokens import bags_of
@@ -50,9 +50,7 @@ def measure(train: Corpus, test: Corpus, *, settings: Settings | None = None) ->
     >>> measure(corpus.split("train"), corpus.split("test")).identical_share       # doctest: +SKIP
     0.23145400593471812
     """
-    settings = settings or Settings()
-    known, probes = _table(train, settings), _table(test, settings)
-    return _measured(known, probes, _origin(train, test, settings), settings)
+    return measure_with_examples(train, test, choose=lambda result: [], settings=settings).result
 
 
 def measure_with_examples(
@@ -60,13 +58,14 @@ def measure_with_examples(
 ) -> Measured:
     """The same, with the matches at chosen places spelt out."""
     settings = settings or Settings()
-    known, probes = (_table(corpus, settings) for corpus in (train, test))
+    known, probes = (sample_table(corpus, context_turns=settings.context_turns) for corpus in (train, test))
     result = _measured(known, probes, _origin(train, test, settings), settings)
     return Measured(result, tuple(_match(result, place, known, probes) for place in choose(result)))
 
 
-def _table(corpus: Corpus, settings: Settings) -> pa.Table:
-    return samples(corpus, context_turns=settings.context_turns).to_table(separator="\n")
+def sample_table(corpus: Corpus, *, context_turns: int) -> pa.Table:
+    """Samples as the room sees them: a line break between turns of a context, which no token crosses."""
+    return samples(corpus, context_turns=context_turns).to_table(separator="\n")
 
 
 def _measured(known: pa.Table, probes: pa.Table, origin: Origin, settings: Settings) -> OverlapResult:
@@ -87,9 +86,3 @@ def _match(result: OverlapResult, place: int, known: pa.Table, probes: pa.Table)
     other = known.slice(int(result.match[place]), 1).to_pylist()[0]
     texts = (one["context"], one["response"], other["context"], other["response"])
     return Match(one["dialogue"], other["dialogue"], float(result.ratio[place]), *texts)
-
-
-def text_columns(found: Samples) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
-    """Contexts (their turns joined) and responses of samples, as columns."""
-    table = found.to_table(separator="\n")
-    return table["context"], table["response"]

@@ -10,8 +10,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 from turnwise.atomic import whole_file, whole_folder
-from turnwise.corpus import Corpus
-from turnwise.corpus.write import message_record
+from turnwise.corpus.write import write_messages
 from turnwise.errors import UsageError
 from turnwise.overlap.clean import Cleaned
 
@@ -39,9 +38,9 @@ def write_cleaned(cleaned: Cleaned, out: Path) -> None:
     with whole_folder(out, overwrite=False) as folder:
         (folder / "corpus").mkdir()
         for split in cleaned.corpus.splits:
-            _write_dialogues(cleaned.corpus.split(split), folder / "corpus" / f"{split}.jsonl")
+            write_messages(cleaned.corpus.split(split), folder / "corpus" / f"{split}.jsonl")
         if cleaned.dropped is not None:
-            _write_dialogues(cleaned.dropped, folder / "dropped.jsonl")
+            write_messages(cleaned.dropped, folder / "dropped.jsonl")
         for turns, tables in cleaned.pairs.items():
             (folder / f"pairs-{turns}").mkdir()
             for split, table in tables.items():
@@ -49,8 +48,3 @@ def write_cleaned(cleaned: Cleaned, out: Path) -> None:
         ledger = (orjson.dumps(drop) + b"\n" for drop in cleaned.ledger)
         (folder / "ledger.jsonl").write_bytes(b"".join(ledger))
         (folder / "result.json").write_bytes(orjson.dumps(cleaned.to_dict(), option=orjson.OPT_INDENT_2))
-
-
-def _write_dialogues(corpus: Corpus, path: Path) -> None:
-    with path.open("wb") as file:
-        file.writelines(orjson.dumps(message_record(dialogue)) + b"\n" for dialogue in corpus)

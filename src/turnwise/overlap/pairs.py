@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from turnwise.corpus import Corpus, samples
+from turnwise.corpus import Corpus
 from turnwise.errors import unknown_name
+from turnwise.overlap.clean import unit_texts
 from turnwise.overlap.join import Pairs, exact_threshold, join
-from turnwise.overlap.measure import text_columns
+from turnwise.overlap.measure import sample_table
 from turnwise.overlap.tokens import Bags, bags_of
 
 UNITS = ("dialogue", "turn", "sample")
@@ -89,8 +90,9 @@ def _texts(corpus: Corpus, unit: str, context_turns: int) -> list[Any]:
     if unit == "turn":
         return [corpus.turn_column("text")]
     if unit == "sample":
-        return list(text_columns(samples(corpus, context_turns=context_turns)))
-    return [["\n".join(dialogue.texts) for dialogue in corpus]]
+        table = sample_table(corpus, context_turns=context_turns)
+        return [table["context"], table["response"]]
+    return [unit_texts(corpus)]
 
 
 def _ids(corpus: Corpus, unit: str) -> pa.Array:

@@ -13,7 +13,6 @@ from turnwise.overlap.tokens import Ints
 from turnwise.record import Origin
 
 THRESHOLDS = (0.5, 0.6, 0.75, 0.8, 0.9, 0.99)
-BIN = 0.05
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,7 +28,6 @@ from turnwise.corpus.streams import (
     need,
     without,
 )
-from turnwise.errors import CorpusError
 
 # --- messages --------------------------------------------------------------------------------------------------------
 
@@ -213,7 +212,7 @@ def _labelled(columns: _Columns, block: bytes) -> _Columns | None:
                 return None
             heads.append(_head(record))
         ids, splits, labels = (pa.array(column, pa.string()) for column in zip(*heads, strict=True))
-    except (KeyError, TypeError, AttributeError, ValueError, CorpusError, pa.ArrowException):
+    except (KeyError, TypeError, AttributeError, ValueError, BadRecord, pa.ArrowException):
         return None  # the careful path finds out what it was
     table = pa.Table.from_batches(columns.batches)
     if len(ids) != len(table):
