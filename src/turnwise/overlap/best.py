@@ -15,7 +15,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from turnwise.overlap.tokens import Bags, Ints, Ranks
+from turnwise.overlap.scan import Ints, Ranks
+from turnwise.overlap.tokens import Bags
 
 Ratios = np.ndarray[Any, np.dtype[np.float64]]
 NONE = -1  # the match of what overlaps with nothing

@@ -20,7 +20,8 @@ import numba
 import numpy as np
 
 from turnwise.errors import UsageError
-from turnwise.overlap.tokens import Bags, Ints, Ranks
+from turnwise.overlap.scan import Ints, Ranks
+from turnwise.overlap.tokens import Bags
 
 Signatures = np.ndarray[Any, np.dtype[np.uint64]]
 BAG_BITS, SIZE_BITS, PLACE_BITS = 28, 20, 16  # of a posting: which bag, how large, where in it the token stands

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from turnwise.overlap.best import Ratios
-from turnwise.overlap.tokens import Ints
+from turnwise.overlap.scan import Ints
 from turnwise.record import Origin
 
 THRESHOLDS = (0.5, 0.6, 0.75, 0.8, 0.9, 0.99)
