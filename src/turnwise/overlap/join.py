@@ -1,10 +1,10 @@
 """The exact join: all pairs of bags whose overlap ratio R(u, v) = 2|u ∩ v| / (|u| + |v|) reaches a threshold.
 
 No approximation. With rarest tokens first, two bags that overlap enough share a token among their first few (prefix
-filter) and are of similar size (length filter); postings carry a 64-bit signature of their bag, whose differing bits
-bound the overlap from above before any token is compared. A pair is met once for each prefix token it shares and is
-verified only at the first. Thresholds are fractions, all bounds integers: a ratio at exactly the threshold is decided
-exactly.
+filter) and are of similar size (length filter); postings carry a signature of their bag, a few words whose differing
+bits bound the overlap from above before any token is compared. A pair is met once for each prefix token it shares and
+is verified only at the first. Thresholds are fractions, all bounds integers: a ratio at exactly the threshold is
+decided exactly.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from turnwise.overlap.tokens import Bags
 
 Signatures = np.ndarray[Any, np.dtype[np.uint64]]
 BAG_BITS, SIZE_BITS, PLACE_BITS = 28, 20, 16  # of a posting: which bag, how large, where in it the token stands
+TOKENS_PER_WORD = 24  # of a signature
 CHUNKS_PER_CORE = 16  # bags differ in cost; small chunks keep all cores busy to the end
 
 
@@ -60,7 +61,7 @@ def join(
     left, right = _Collapsed(first), _Collapsed(second) if second is not None else None
     index = Index(right.bags if right is not None else left.bags, limit, is_self=right is None)
     met = index.pairs_with(left.bags, is_strict=is_strict)
-    return _sorted(left.expanded(met, right, limit, is_strict=is_strict))
+    return _sorted(left.expanded(met, right, limit, is_strict=is_strict), len(first))
 
 
 class _Collapsed:
@@ -113,9 +114,10 @@ def _own_pairs(members: Ints, edges: Ints, sizes: Ints) -> tuple[Ints, Ints, Int
     return _expand_own(members, edges, sizes, total) if total else _no_pairs()
 
 
-def _sorted(pairs: Pairs) -> Pairs:
-    order = np.lexsort((pairs.second, pairs.first))
-    return Pairs(pairs.first[order], pairs.second[order], pairs.shared[order])
+def _sorted(pairs: Pairs, count: int) -> Pairs:
+    starts, second, shared = _by_first(pairs.first, pairs.second, pairs.shared, count)
+    _by_second(starts, second, shared)
+    return Pairs(np.repeat(np.arange(count), np.diff(starts)), second, shared)
 
 
 class Index:
@@ -131,7 +133,7 @@ class Index:
                 f"An index holds 2^{BAG_BITS} bags of 2^{SIZE_BITS} tokens: split the corpus, or use Spark."
             )
         self.bags, self.limit, self.is_self = bags, limit, is_self
-        self.signatures = signatures_of(bags.offsets, bags.tokens)
+        self.signatures = signatures_of(bags.offsets, bags.tokens, _signature_words(bags))
         vocabulary = int(bags.tokens.max()) + 1 if len(bags.tokens) else 0
         self.starts, self.postings = _build(
             bags.offsets, bags.tokens, self.signatures, vocabulary, limit.numerator, limit.denominator, is_self
@@ -139,7 +141,8 @@ class Index:
 
     def pairs_with(self, bags: Bags, *, is_strict: bool) -> Pairs:
         """Probe with other bags, or with the index's own."""
-        signatures = self.signatures if self.is_self else signatures_of(bags.offsets, bags.tokens)
+        width = self.signatures.shape[1]
+        signatures = self.signatures if self.is_self else signatures_of(bags.offsets, bags.tokens, width)
 
         def probe(low: int, high: int) -> tuple[Ints, Ints, Ints]:
             found: tuple[Ints, Ints, Ints] = _probe(
@@ -160,6 +163,12 @@ class Index:
             return found
 
         return Pairs(*(np.concatenate(parts) for parts in zip(*_in_chunks(len(bags), probe), strict=True)))
+
+
+def _signature_words(bags: Bags) -> int:
+    """Words of 64 bits in a signature: enough that a bag leaves most of its bits unset, or they would say nothing."""
+    mean = len(bags.tokens) / max(1, len(bags))
+    return 1 + min(7, int(mean / TOKENS_PER_WORD))
 
 
 def _in_chunks(count: int, work: Callable[[int, int], tuple[Ints, Ints, Ints]]) -> Iterator[tuple[Ints, Ints, Ints]]:
@@ -188,6 +197,13 @@ def _needed(one: Any, other: Any, top: int, bottom: int) -> Any:
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
+def _needed_over(one: Any, other: Any, top: int, bottom: int, is_strict: bool) -> Any:
+    """Least overlap that reaches, or (strict) passes, the threshold."""
+    needed = _needed(one, other, top, bottom)
+    return needed + (is_strict and 2 * bottom * needed == top * (one + other))
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
 def _least_partner(size: int, top: int, bottom: int) -> int:
     """Least size b with which a bag can reach the threshold: 2b / (size + b) ≥ top / bottom."""
     return (top * size + (2 * bottom - top) - 1) // (2 * bottom - top)
@@ -200,14 +216,13 @@ def _prefix(size: int, top: int, bottom: int) -> int:
 
 
 @numba.njit(cache=True, nogil=True, parallel=True)
-def signatures_of(offsets: Ints, tokens: Ranks) -> Signatures:
+def signatures_of(offsets: Ints, tokens: Ranks, words: int) -> Signatures:
     """A bit for each token: where two signatures differ in n bits, the bags differ in at least n tokens."""
-    signatures = np.zeros(len(offsets) - 1, dtype=np.uint64)
+    signatures = np.zeros((len(offsets) - 1, words), dtype=np.uint64)
     for bag in numba.prange(len(signatures)):
-        bits = np.uint64(0)
         for place in range(offsets[bag], offsets[bag + 1]):
-            bits |= np.uint64(1) << ((np.uint64(tokens[place]) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(58))
-        signatures[bag] = bits
+            code = (np.uint64(tokens[place]) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)
+            signatures[bag, (code >> np.uint64(6)) % np.uint64(words)] |= np.uint64(1) << (code & np.uint64(63))
     return signatures
 
 
@@ -255,20 +270,20 @@ def _indexed(size: int, top: int, bottom: int, is_self: bool) -> int:
 def _build(
     offsets: Ints, tokens: Ranks, signatures: Signatures, vocabulary: int, top: int, bottom: int, is_self: bool
 ) -> tuple[Ints, Signatures]:
-    """Posting lists: for each token, the bags that have it in their prefix, as a signature and a packed word."""
+    """Posting lists: for each token, the bags that have it in their prefix, as a packed word and a signature."""
     starts = np.zeros(vocabulary + 1, dtype=np.int64)
     for bag in range(len(offsets) - 1):
         for place in range(_indexed(offsets[bag + 1] - offsets[bag], top, bottom, is_self)):
             starts[tokens[offsets[bag] + place] + 1] += 1
     starts = np.cumsum(starts)
     free = starts.copy()
-    postings = np.empty((starts[-1], 2), dtype=np.uint64)
+    postings = np.empty((starts[-1], 1 + signatures.shape[1]), dtype=np.uint64)
     for bag in range(len(offsets) - 1):
         size = offsets[bag + 1] - offsets[bag]
         for place in range(_indexed(size, top, bottom, is_self)):
             token = tokens[offsets[bag] + place]
-            postings[free[token], 0] = signatures[bag]
-            postings[free[token], 1] = _packed(bag, size, place)
+            postings[free[token], 0] = _packed(bag, size, place)
+            postings[free[token], 1:] = signatures[bag]
             free[token] += 1
     return starts, postings
 
@@ -285,7 +300,7 @@ def _first_of_size(postings: Signatures, low: int, high: int, size: int) -> int:
     """First posting of a bag at least so large."""
     while low < high:
         middle = (low + high) // 2
-        if np.int64(postings[middle, 1] >> np.uint64(BAG_BITS + PLACE_BITS)) < size:
+        if np.int64(postings[middle, 0] >> np.uint64(BAG_BITS + PLACE_BITS)) < size:
             low = middle + 1
         else:
             high = middle
@@ -332,13 +347,13 @@ def _probe(
 ) -> tuple[Ints, Ints, Ints]:
     """Pairs of the bags from `low` up to `high` with indexed ones."""
     found = np.empty((1024, 3), dtype=np.int64)
-    count = 0
+    words, count = signatures.shape[1], 0
     for bag in range(low, high):
         mine = tokens[offsets[bag] : offsets[bag + 1]]
         size = len(mine)
         if size == 0:
             continue
-        signature = signatures[bag]
+        signature = signatures[bag, 0]
         least = _least_partner(size, top, bottom)
         most = size if is_self else size * (2 * bottom - top) // top
         for place in range(_prefix(size, top, bottom)):
@@ -346,19 +361,26 @@ def _probe(
             if token + 1 >= len(starts):
                 break
             end = starts[token + 1]
+            other_size, needed, distance = np.int64(-1), 0, 0
             for posting in range(_first_of_size(postings, starts[token], end, least), end):
-                word = postings[posting, 1]
-                other = np.int64((word >> np.uint64(PLACE_BITS)) & np.uint64((1 << BAG_BITS) - 1))
-                other_size = np.int64(word >> np.uint64(BAG_BITS + PLACE_BITS))
-                if other_size > most or (is_self and other >= bag):
-                    break
-                needed = _needed(size, other_size, top, bottom)
-                if is_strict and 2 * bottom * needed == top * (size + other_size):
-                    needed += 1
-                if size + other_size - _popcount(signature ^ postings[posting, 0]) < 2 * needed:
+                word = postings[posting, 0]
+                if np.int64(word >> np.uint64(BAG_BITS + PLACE_BITS)) != other_size:
+                    other_size = np.int64(word >> np.uint64(BAG_BITS + PLACE_BITS))
+                    if other_size > most:
+                        break
+                    needed = _needed_over(size, other_size, top, bottom, is_strict)
+                    distance = size + other_size - 2 * needed  # as many tokens may stand in one of the two only
+                    if size - place < needed:
+                        break  # for larger ones as well
+                differing = _popcount(signature ^ postings[posting, 1])
+                for extra in range(1, words):
+                    differing += _popcount(signatures[bag, extra] ^ postings[posting, 1 + extra])
+                if differing > distance:
                     continue
-                other_place = np.int64(word & np.uint64((1 << PLACE_BITS) - 1))
-                if size - place < needed or other_size - other_place < needed:
+                other = np.int64((word >> np.uint64(PLACE_BITS)) & np.uint64((1 << BAG_BITS) - 1))
+                if is_self and other >= bag:
+                    break
+                if other_size - np.int64(word & np.uint64((1 << PLACE_BITS) - 1)) < needed:
                     continue
                 theirs = index_tokens[index_offsets[other] : index_offsets[other + 1]]
                 shared = _verified(mine, theirs, token, needed)
@@ -403,3 +425,37 @@ def _expand_own(members: Ints, edges: Ints, sizes: Ints, total: int) -> tuple[In
                 first[filled], second[filled], common[filled] = members[i], members[j], sizes[bag]
                 filled += 1
     return first, second, common
+
+
+@numba.njit(cache=True, nogil=True)
+def _by_first(first: Ints, second: Ints, shared: Ints, count: int) -> tuple[Ints, Ints, Ints]:
+    """Pairs with one first place side by side, by counting; and where those of each place start."""
+    starts = np.zeros(count + 1, dtype=np.int64)
+    for place in first:
+        starts[place + 1] += 1
+    starts = np.cumsum(starts)
+    free = starts.copy()
+    partner, common = np.empty(len(first), np.int64), np.empty(len(first), np.int64)
+    for pair in range(len(first)):
+        to = free[first[pair]]
+        partner[to], common[to] = second[pair], shared[pair]
+        free[first[pair]] += 1
+    return starts, partner, common
+
+
+@numba.njit(cache=True, nogil=True, parallel=True)
+def _by_second(starts: Ints, second: Ints, shared: Ints) -> None:
+    """Order the pairs of each first place by the second, where they stand."""
+    for place in numba.prange(len(starts) - 1):
+        low, high = starts[place], starts[place + 1]
+        if high - low > 64:
+            order = np.argsort(second[low:high])
+            second[low:high], shared[low:high] = second[low:high][order], shared[low:high][order]
+            continue
+        for pair in range(low + 1, high):
+            other, common = second[pair], shared[pair]
+            free = pair
+            while free > low and second[free - 1] > other:
+                second[free], shared[free] = second[free - 1], shared[free - 1]
+                free -= 1
+            second[free], shared[free] = other, common
