@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnwise.corpus import Corpus, Dialogue, Turn
-from turnwise.overlap import clean, pairs
-from turnwise.overlap.clean import drop_copies, unit_bags, without_duplicates
+from turnwise.errors import UsageError
+from turnwise.overlap import clean
+from turnwise.overlap.clean import drop_copies, unit_bags
 
 WORDS = "abcdefghij"
 
@@ -18,8 +19,8 @@ def corpus_of(*texts: str, split: str = "all") -> Corpus:
 
 
 def dropped(corpus: Corpus, threshold: str) -> list[tuple[str, str, int]]:
-    ledger, _, _ = drop_copies(corpus, unit_bags(corpus), threshold)
-    return [(drop.id, drop.partner, drop.turn) for drop in ledger]
+    drops, _, _ = drop_copies(corpus, unit_bags(corpus), threshold)
+    return [(drop.id, drop.partner, drop.pass_number) for drop in drops]
 
 
 def test_of_two_copies_the_first_goes_and_its_partner_stays() -> None:
@@ -49,7 +50,7 @@ def bag(dialogue: Dialogue) -> set[str]:
 @given(st.lists(st.sets(st.sampled_from(WORDS), max_size=6), min_size=2, max_size=14))
 def test_after_cleaning_no_two_units_overlap_over_the_threshold(units: list[set[str]]) -> None:
     corpus = corpus_of(*(" ".join(sorted(unit)) for unit in units))
-    ledger, kept, _ = drop_copies(corpus, unit_bags(corpus), "0.6")
+    drops, kept, _ = drop_copies(corpus, unit_bags(corpus), "0.6")
     left = [bag(corpus[place]) for place in kept.tolist()]
     ratios = [
         Fraction(2 * len(one & other), len(one) + len(other))
@@ -58,48 +59,65 @@ def test_after_cleaning_no_two_units_overlap_over_the_threshold(units: list[set[
         if one | other
     ]
     assert all(ratio <= Fraction(3, 5) for ratio in ratios)
-    assert len(ledger) + len(kept) == len(corpus)
-
-
-def test_exact_duplicates_of_samples_go_within_a_split_and_from_later_splits() -> None:
-    turns = (Turn("A", "Thank  you."), Turn("B", "You are welcome."))
-    spelt = (Turn("A", "thank you."), Turn("B", "You are WELCOME."))
-    corpus = Corpus.of(
-        [
-            Dialogue(turns, "a", "train"),
-            Dialogue(spelt, "b", "train"),
-            Dialogue(turns, "c", "validation"),
-            Dialogue((Turn("A", "Hi."), Turn("B", "Hello.")), "d", "validation"),
-            Dialogue((Turn("A", "Hi."), Turn("B", "Hello.")), "e", "test"),
-        ]
-    )
-    tables, removed = without_duplicates(corpus, context_turns=1)
-    assert {split: table["dialogue"].to_pylist() for split, table in tables.items()} == {
-        "train": ["a"],
-        "validation": ["d"],
-        "test": [],
-    }
-    assert removed == {"train": 1, "validation": 1, "test": 1}
+    assert len(drops) + len(kept) == len(corpus)
 
 
 def test_cleaning_keeps_an_account_of_every_unit() -> None:
     cleaned = clean(corpus_of("a b c d", "a b c d", "e f", "g h"), threshold="0.75", validation=1, test=1)
-    assert cleaned.dropped is not None
     assert [dialogue.id for dialogue in cleaned.dropped] == ["d0"]
     assert cleaned.corpus.splits == {"train": 1, "validation": 1, "test": 1}
     assert cleaned.to_dict()["units"] == 4
 
 
-@pytest.mark.parametrize(
-    ("unit", "found"),
-    [
-        ("dialogue", [("p", "q", 0.8)]),  # {hi, you, there} and {hi, you}: 2·2 / 5
-        ("turn", [("p#1", "q#1", 1.0), ("p#2", "q#2", 2 / 3)]),  # {you, there} and {you}: 2·1 / 3
-        ("sample", [("p#2", "q#2", 2 / 3)]),
-    ],
-)
-def test_pairs_of_any_unit_are_those_worked_by_hand(unit: str, found: list[tuple[str, str, float]]) -> None:
-    one = Dialogue((Turn("A", "Hi !"), Turn("B", "you there")), "p", "all")
-    other = Dialogue((Turn("A", "hi ,"), Turn("B", "You")), "q", "all")
-    table = pairs(Corpus.of([one]), Corpus.of([other]), unit=unit, threshold="0.6").table
-    assert [(row["first"], row["second"], row["ratio"]) for row in table.to_pylist()] == found
+def test_the_ledger_gives_each_unit_its_reason_its_partner_its_ratio_and_its_pass() -> None:
+    hello = (Turn("A", "Hi."), Turn("B", "Hello you."))
+    dialogues = [
+        Dialogue((*hello, Turn("A", "one two three four")), "a", "train"),
+        Dialogue((*hello, Turn("A", "one two three four five")), "b", "test"),
+        Dialogue((*hello, Turn("A", "six seven eight nine ten eleven twelve")), "c", "test"),
+        Dialogue((Turn("A", "x"),), "d", "test"),
+    ]
+    cleaned = clean(Corpus.of(dialogues), threshold="0.75", validation=0, test=0, context_turns=[1])
+    # a and b: seven shared words, 2·7 / (7 + 8). Then b and c both begin with the same sample.
+    over = {"unit": "dialogue", "id": "a", "split": "train", "reason": "over the threshold"}
+    assert next(cleaned.ledger()) == {**over, "partner": "b", "ratio": 14 / 15, "pass": 1}
+    same = {row["reason"]: row for row in cleaned.ledger()}["the same text"]
+    assert {same["id"], same["partner"]} == {"b#2", "c#2"}
+    assert (same["unit"], same["context_turns"], same["split"]) == ("sample", 1, "train")
+    assert (same["ratio"], same["pass"]) == (1.0, None)
+
+
+def test_the_json_of_a_cleaning_is_that_of_the_promise() -> None:
+    pairs = [(f"question {n} is w{n} v{n}", f"answer {n} is x{n} y{n}") for n in range(10)]
+    shown = clean([*pairs, pairs[0]], threshold="0.75", validation=2, test=3).to_dict()
+    counts = {"train": 5, "validation": 2, "test": 3}
+    assert {key: shown[key] for key in ("units", "kept", "dropped", "passes", "splits", "pairs")} == {
+        "units": 11,
+        "kept": 10,
+        "dropped": 1,
+        "passes": 1,
+        "splits": counts,
+        "pairs": {"1": counts, "3": counts},
+    }
+
+
+def test_texts_are_cleaned_as_dialogues_of_one_turn() -> None:
+    cleaned = clean(["a b c", "a b c", "x y"], threshold=0.75, validation=0, test=1)
+    assert sorted(dialogue.texts[0] for dialogue in cleaned.corpus) == ["a b c", "x y"]
+    assert [dialogue.id for dialogue in cleaned.dropped] == ["1"]
+
+
+def test_a_test_set_larger_than_what_is_kept_is_refused_with_both_counts() -> None:
+    with pytest.raises(
+        UsageError, match="Cannot take 2 test and 0 validation dialogues from the 1 of 2 that were kept"
+    ):
+        clean(["a b c", "a b c"], threshold=0.75, validation=0, test=2)
+
+
+def test_the_same_seed_gives_the_same_split() -> None:
+    texts = [f"w{n} v{n}" for n in range(20)]
+    one, same, other = (
+        [dialogue.id for dialogue in clean(texts, threshold=0.75, validation=5, test=5, seed=seed).corpus]
+        for seed in (1, 1, 2)
+    )
+    assert one == same != other

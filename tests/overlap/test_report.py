@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from turnwise.corpus import Corpus, Dialogue, Turn
+from turnwise.overlap import Settings, clean, filter
+from turnwise.overlap.ledger_report import cleaned_section, filtered_section
 from turnwise.overlap.measure import measure_with_examples
 from turnwise.overlap.report import chosen_examples, section_of
 from turnwise.overlap.result import OverlapResult
 from turnwise.record import Origin
-from turnwise.report import Transcript
+from turnwise.report import Chart, Section, Transcript
 
 
 def corpus_of(*pairs: tuple[str, str], name: str) -> Corpus:
@@ -37,6 +39,71 @@ def test_shared_words_are_marked_in_both_texts() -> None:
     marked = [[piece for piece, is_marked in turn.pieces if is_marked] for turn in shown.turns]
     assert marked[0] == ["How", "are", "you"]
     assert marked[3] == ["fine", "thanks", "a", "lot"]
+
+
+def marked(section: Section) -> list[list[str]]:
+    (shown,) = [block for block in section.blocks if isinstance(block, Transcript)]
+    return [[piece for piece, is_marked in turn.pieces if is_marked] for turn in shown.turns]
+
+
+@pytest.mark.parametrize(
+    ("tokeniser", "words"),
+    [
+        ("reference", ["Well", "...", "five", "o", "clock"]),
+        ("words", ["Well", "five", "o", "clock"]),
+        ("blanks", ["...", "five"]),
+    ],
+)
+def test_marks_follow_the_tokens_that_were_compared(tokeniser: str, words: list[str]) -> None:
+    measured = measure_with_examples(
+        ["well ... five o clock"],
+        ["Well ... five o'clock !"],
+        choose=lambda result: [0],
+        settings=Settings(tokeniser=tokeniser),
+    )
+    assert marked(section_of(measured, threshold=0.3))[0] == words
+
+
+def test_a_corpus_measured_within_is_spoken_of_as_such() -> None:
+    measured = measure_with_examples(["a b c", "a b c", "x"], choose=chosen_examples)
+    section = section_of(measured)
+    assert section.question == "Does the corpus repeat itself?"
+    assert section.lead == "2 of 3 texts overlap with another text by more than 0.8; 2 are identical to one."
+    assert [turn.speaker for block in section.blocks if isinstance(block, Transcript) for turn in block.turns] == [
+        "one",
+        "other",
+    ]
+
+
+def test_the_closest_matches_are_listed_by_name() -> None:
+    measured = measure_with_examples(["a b c d", "x"], ["a b c e", "y", "x"], choose=lambda result: [])
+    (table,) = [table for table in section_of(measured, threshold=0.7).tables if table.caption == "Closest matches"]
+    assert table.rows == (("3", "2", 1.0), ("1", "1", 0.75))
+
+
+def test_the_cumulative_shares_reach_one() -> None:
+    section = section_of(measure_with_examples(TRAIN, TEST, choose=lambda result: []))
+    lines = [block for block in section.blocks if isinstance(block, Chart)][1].figure["data"][0]
+    assert (lines["y"][0], lines["y"][-1], len(lines["y"])) == (0.5, 1.0, 20)
+
+
+def test_a_cleaning_shows_what_is_left_and_what_went() -> None:
+    section = cleaned_section(clean(["a b c d", "a b c d", "e f"], threshold="0.75", validation=0, test=1))
+    assert section.lead.startswith("2 of 3 dialogues are left: no two of them overlap by more than 0.75.")
+    assert [table.rows for table in section.tables if table.caption == "Dropped"] == [
+        (("1", "2", 1.0, "over the threshold"),)
+    ]
+    assert marked(section) == [["a", "b", "c", "d"]] * 2
+
+
+def test_a_filtering_shows_what_is_left_and_what_went() -> None:
+    section = filtered_section(filter(["a b"], ["b a", "c"]))
+    assert section.lead == "1 of 2 test texts are left: none overlaps with a training text by more than 0.8."
+    assert marked(section) == [["b", "a"], ["a", "b"]]
+
+
+def test_nothing_dropped_is_no_table() -> None:
+    assert filtered_section(filter(["a b"], ["c"])).tables == []
 
 
 @pytest.fixture

@@ -169,3 +169,24 @@ def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
 def test_runs_with_hostile_text_can_be_joined_later(tmp_path: Path, hostile_section: Section) -> None:
     out = write_run(tmp_path / "run", instrument="x", data={}, section=hostile_section, origin=ORIGIN)
     assert read_run(out).section.blocks == hostile_section.blocks
+
+
+def test_an_instruments_own_files_are_listed_and_replaced_with_the_run(tmp_path: Path, section: Section) -> None:
+    def fill(folder: Path) -> None:
+        (folder / "more").mkdir()
+        (folder / "more" / "matches.txt").write_text("own")
+
+    kept = {"instrument": "overlap", "data": {}, "section": section, "origin": ORIGIN}
+    out = write_run(tmp_path / "run", **kept, fill=fill)  # type: ignore[arg-type]
+    assert json.loads((out / "result.json").read_text())["files"] == ["more/matches.txt"]
+    assert read_run(out).instrument == "overlap"
+    write_run(out, **kept)  # type: ignore[arg-type]
+    assert not (out / "more").exists()
+
+
+def test_a_file_that_no_run_listed_is_still_never_replaced(tmp_path: Path, section: Section) -> None:
+    kept = {"instrument": "overlap", "data": {}, "section": section, "origin": ORIGIN}
+    out = write_run(tmp_path / "run", **kept, fill=lambda folder: (folder / "own.txt").touch())  # type: ignore[arg-type]
+    (out / "mine.txt").touch()
+    with pytest.raises(OutputError, match=r"found other files \('mine\.txt'\)"):
+        write_run(out, **kept)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""`turnwise overlap`: measure a leak, list near-copies, clean a corpus and split it again."""
+"""`turnwise overlap`: measure a leak, list near-copies, filter a test set, clean a corpus and split it again."""
 
 from __future__ import annotations
 
@@ -16,31 +16,61 @@ from turnwise.cli.console import (
     Quiet,
     Seed,
     Split,
-    load_corpus,
     print_json,
     print_table,
     working,
 )
+from turnwise.cli.overlap_data import Reading, read_both
+from turnwise.cli.overlap_engine import Engine, Master, check_engine, folder_at, read_at, read_both_at, room_at
+from turnwise.cli.overlap_tables import print_scores, print_shares
 
 app = typer.Typer(
-    help="Is the test set in the training set? Measure it, clean it, split it again.",
+    help="Is the test set in the training set? Measure it, filter it, clean it, split it again.",
     epilog="Try: turnwise overlap measure concierge  ·  turnwise overlap pairs concierge --threshold 0.9",
     no_args_is_help=True,
 )
 Tokeniser = Annotated[str, typer.Option("--tokeniser", help="reference (the paper's), words or blanks.")]
 Threshold = Annotated[str, typer.Option("--threshold", help="Overlap ratio, taken by its decimal digits.")]
+Leak = Annotated[float, typer.Option("--threshold", min=0, max=1, help="Over this an item counts as leaked.")]
 ContextTurns = Annotated[int, typer.Option("--context-turns", min=1, help="Turns of context in a sample.")]
+TextColumn = Annotated[
+    str | None, typer.Option("--column", help="Compare this column of texts of Parquet, JSONL or CSV tables.")
+]
+Both = Annotated[str | None, typer.Argument(help="A corpus with splits; or use --train and --test.")]
+Train = Annotated[list[str] | None, typer.Option("--train", help="Training data; may be given again.")]
+Test = Annotated[list[str] | None, typer.Option("--test", help="Test data; may be given again.")]
+TrainSplit = Annotated[str, typer.Option("--train-split", help="Split of the corpus to train on.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier result.")]
 
 
 @app.command(epilog="Try: turnwise overlap measure dailydialog/  ·  … measure --train a.jsonl --test b.jsonl --json")
 def measure(
-    corpus: Annotated[str | None, typer.Argument(help="A corpus with splits; or use --train and --test.")] = None,
-    train: Annotated[list[str] | None, typer.Option("--train", help="Training data; may be given again.")] = None,
-    test: Annotated[list[str] | None, typer.Option("--test", help="Test data; may be given again.")] = None,
-    train_split: Annotated[str, typer.Option("--train-split", help="Split of the corpus to train on.")] = "train",
-    split: Annotated[str, typer.Option("--split", help="Split of the corpus to measure.")] = "test",
+    corpus: Both = None,
+    train: Train = None,
+    test: Test = None,
+    train_split: TrainSplit = "train",
+    split: Annotated[str | None, typer.Option("--split", help="Split to measure; by default test.")] = None,
+    within: Annotated[bool, typer.Option("--within", help="Each unit of the corpus against the rest of it.")] = False,
+    unit: Annotated[
+        str | None, typer.Option("--unit", help="dialogue, turn or sample; by default sample, --within dialogue.")
+    ] = None,
     context_turns: ContextTurns = 1,
     tokeniser: Tokeniser = "reference",
+    column: TextColumn = None,
+    threshold: Leak = 0.8,
+    hypotheses: Annotated[
+        Path | None, typer.Option("--hypotheses", help="A model's responses, one for each test sample, to be scored.")
+    ] = None,
+    references: Annotated[
+        Path | None, typer.Option("--references", help="What to score them against; by default the test responses.")
+    ] = None,
+    metrics: Annotated[
+        str, typer.Option("--metrics", help="For --hypotheses: names separated by commas (turnwise metrics --list).")
+    ] = "bleu-2,distinct-2",
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for the result, the matches and a report.")] = None,
+    engine: Engine = "here",
+    master: Master = "local[*]",
+    overwrite: Overwrite = False,
     format: Format = None,
     on_error: OnErrorOption = "fail",
     limit: Limit = None,
@@ -50,25 +80,74 @@ def measure(
 ) -> None:
     """How much of a test set is in its training set: the best match of every sample, exactly."""
     from turnwise.errors import UsageError
-    from turnwise.overlap import Settings
-    from turnwise.overlap import measure as measure_overlap
+    from turnwise.metrics import Resampling
+    from turnwise.overlap import Settings, contamination, write_result
+    from turnwise.overlap.contamination import known_metrics, read_hypotheses
+    from turnwise.overlap.output import check_free, measured_data
+    from turnwise.overlap.report import chosen_examples
 
-    options = {"format": format, "on_error": on_error, "limit": limit, "seed": seed, "quiet": quiet or json}
-    if corpus is not None and not (train or test):
-        whole = load_corpus([corpus], **options)  # type: ignore[arg-type]
-        known, probes = whole.split(train_split), whole.split(split)
-    elif train and test and corpus is None:
-        known, probes = load_corpus(train, **options), load_corpus(test, **options)  # type: ignore[arg-type]
-    else:
-        raise UsageError("Give one corpus with splits, or both --train and --test.")
-    with working("counting shared words", quiet=quiet or json):
-        result = measure_overlap(known, probes, settings=Settings(context_turns, tokeniser))
+    check_free(out, overwrite=overwrite)
+    check_engine(engine)
+    reading = Reading(column, format, on_error, limit, seed, quiet or json)
+    reader = engine if hypotheses is None else "here"  # answers are held against samples in this process
+    if within and (train or test or corpus is None):
+        raise UsageError("--within compares one corpus with itself: give its path, without --train and --test.")
+    if within and hypotheses is not None:
+        raise UsageError("--hypotheses needs a test set: leave --within out.")
+    known, probes = (
+        (read_at(reader, [str(corpus)], reading, split=split), None)
+        if within
+        else read_both_at(reader, corpus, train, test, reading, train_split=train_split, split=split)
+    )
+    answers, names = None, known_metrics(metrics.replace(",", " ").split())
+    if hypotheses is not None and probes is not None:
+        answers = read_hypotheses(probes, hypotheses, references=references, unit=unit, context_turns=context_turns)
+    with working("counting shared words", quiet=quiet or json), room_at(engine, master) as room:
+        measured = room.measure_with_examples(
+            known,
+            probes,
+            choose=lambda found: chosen_examples(found, most=20, threshold=threshold) if out else [],
+            unit=unit,
+            settings=Settings(context_turns, tokeniser),
+        )
+    result, scores = measured.result, None
+    if answers is not None:
+        with working("scoring the parts", quiet=quiet or json):
+            scores = contamination(
+                result, answers, metrics=names, threshold=threshold, resampling=Resampling(seed=seed or 0)
+            )
+    if out is not None:
+        write_result(measured, out, threshold=threshold, contamination=scores, overwrite=overwrite)
     if json:
-        print_json(result.to_dict())
+        print_json(measured_data(result, threshold=threshold, contamination=scores))
         return
-    rows = [["identical", result.identical, 100 * result.identical_share]]
-    rows += [[f"over {t}", result.count_over(t), 100 * result.share_over(t)] for t in (0.99, 0.9, 0.8, 0.75, 0.6, 0.5)]
-    print_table(["overlap", "samples", "percent"], rows, title=f"{result.n_test:,} samples against {result.n_train:,}")
+    print_shares(result, threshold)
+    if scores is not None:
+        print_scores(scores)
+    if out is not None:
+        typer.echo(f"The report is at {out / 'report.html'}; other thresholds: turnwise overlap show {out}")
+
+
+@app.command(epilog="Try: turnwise overlap measure concierge --out leak  ·  turnwise overlap show leak --threshold 0.7")
+def show(
+    run: Annotated[Path, typer.Argument(help="Folder that 'overlap measure … --out' wrote.")],
+    threshold: Leak = 0.8,
+    most: Annotated[int, typer.Option("--matches", min=0, help="How many of the closest matches to list.")] = 10,
+    json: Json = False,
+) -> None:
+    """A measured overlap again, at any threshold, without a rerun."""
+    from turnwise.overlap import read_result
+    from turnwise.overlap.result import with_threshold
+
+    result = read_result(run)
+    matches = result.table().take(result.closest(threshold, most=most)).to_pylist()
+    if json:
+        print_json({**result.to_dict(with_threshold(threshold)), "threshold": threshold, "matches": matches})
+        return
+    print_shares(result, threshold)
+    if matches:
+        rows = [[row["id"], row["match_id"], row["ratio"]] for row in matches]
+        print_table([result.unit, "match", "overlap"], rows, title=f"closest over {threshold:g}")
 
 
 @app.command(epilog="Try: turnwise overlap pairs concierge --threshold 0.9  ·  … pairs chats.jsonl --out pairs.parquet")
@@ -79,7 +158,13 @@ def pairs(
     threshold: Threshold = "0.75",
     context_turns: ContextTurns = 1,
     tokeniser: Tokeniser = "reference",
-    out: Annotated[Path | None, typer.Option("--out", help="Write the pairs to this Parquet or CSV file.")] = None,
+    column: TextColumn = None,
+    distinct: Annotated[bool, typer.Option("--distinct", help="Give units with the same words once.")] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Parquet or CSV file for the pairs; a folder with --engine spark.")
+    ] = None,
+    engine: Engine = "here",
+    master: Master = "local[*]",
     format: Format = None,
     on_error: OnErrorOption = "fail",
     split: Split = None,
@@ -89,14 +174,21 @@ def pairs(
     quiet: Quiet = False,
 ) -> None:
     """All pairs at or over a threshold: exact, within one corpus or between two."""
-    from turnwise.overlap import pairs as find_pairs
-    from turnwise.overlap.output import write_table
+    from turnwise.errors import UsageError
+    from turnwise.overlap.output import check_ending, check_free, write_table
 
-    options = {"format": format, "on_error": on_error, "split": split, "limit": limit, "seed": seed}
-    corpora = [load_corpus([one], quiet=quiet or json, **options) for one in (path, against) if one]  # type: ignore[arg-type]
-    with working("joining", quiet=quiet or json):
-        found = find_pairs(*corpora, unit=unit, threshold=threshold, context_turns=context_turns, tokeniser=tokeniser)
-    if out is not None:
+    check_engine(engine)
+    if distinct and engine != "here":
+        raise UsageError("--distinct works with --engine here only.")
+    folder = folder_at(engine, out)
+    check_free(folder, overwrite=False) if folder else check_ending(out)
+    reading = Reading(column, format, on_error, limit, seed, quiet or json)
+    data = [read_at(engine, [one], reading, split=split) for one in (path, against) if one]
+    options = {"unit": unit, "threshold": threshold, "context_turns": context_turns, "tokeniser": tokeniser}
+    options |= {"is_distinct": True} if distinct else {}
+    with working("joining", quiet=quiet or json), room_at(engine, master) as room:
+        found = room.pairs(*data, **options, **({"folder": folder} if folder else {}))
+    if out is not None and folder is None:
         write_table(found.table, out)
     if json:
         print_json(found.to_dict())
@@ -106,37 +198,99 @@ def pairs(
 
 
 @app.command(
+    epilog="Try: turnwise overlap filter concierge --out honest  ·  … filter --train a.csv --test b.csv --out c"
+)
+def filter(
+    out: Annotated[Path, typer.Option("--out", help="Folder for what is kept, what is dropped and the ledger.")],
+    corpus: Both = None,
+    train: Train = None,
+    test: Test = None,
+    train_split: TrainSplit = "train",
+    split: Annotated[str | None, typer.Option("--split", help="Split to filter; by default test.")] = None,
+    threshold: Leak = 0.8,
+    unit: Annotated[
+        str | None, typer.Option("--unit", help="dialogue or sample; by default sample for files of pairs only.")
+    ] = None,
+    context_turns: ContextTurns = 1,
+    tokeniser: Tokeniser = "reference",
+    column: TextColumn = None,
+    overwrite: Overwrite = False,
+    format: Format = None,
+    on_error: OnErrorOption = "fail",
+    limit: Limit = None,
+    seed: Seed = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Drop leaked test items without splitting again. Nothing is lost: what goes is written beside what stays."""
+    from turnwise.overlap import Settings, write_filtered
+    from turnwise.overlap import filter as filter_test
+    from turnwise.overlap.output import check_free
+
+    check_free(out, overwrite=overwrite)
+    reading = Reading(column, format, on_error, limit, seed, quiet or json)
+    known, probes = read_both(corpus, train, test, reading, train_split=train_split, split=split)
+    with working("filtering", quiet=quiet or json):
+        settings = Settings(context_turns, tokeniser)
+        filtered = filter_test(known, probes, threshold=threshold, unit=unit, settings=settings)
+        write_filtered(filtered, out, overwrite=overwrite)
+    shown = filtered.to_dict()
+    if json:
+        print_json(shown)
+        return
+    counts = f"{shown['kept']:,} of {shown['n_test']:,} {shown['unit']}s kept, {shown['dropped']:,} dropped"
+    typer.echo(f"{counts} for an overlap over {threshold:g}, written to {out}")
+
+
+@app.command(
     epilog="Try: turnwise overlap clean dailydialog/ --threshold 0.75 --test 1000 --validation 1000 --out clean/"
 )
 def clean(
     paths: Paths,
-    out: Annotated[Path, typer.Option("--out", help="Folder for splits, samples and the ledger.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder for splits, samples, the ledger and a report.")],
     threshold: Threshold = "0.75",
     test: Annotated[int, typer.Option("--test", min=0, help="Test dialogues.")] = 1000,
     validation: Annotated[int, typer.Option("--validation", min=0, help="Validation dialogues.")] = 1000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the new split.")] = 0,
+    context_turns: Annotated[
+        list[int] | None,
+        typer.Option("--context-turns", min=1, help="Of the samples; may be given again. Else 1 and 3."),
+    ] = None,
     tokeniser: Tokeniser = "reference",
+    column: TextColumn = None,
+    overwrite: Overwrite = False,
+    engine: Engine = "here",
+    master: Master = "local[*]",
     format: Format = None,
     on_error: OnErrorOption = "fail",
+    split: Split = None,
+    limit: Limit = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Drop near-copies to convergence, split by whole dialogue, flatten, remove exact duplicates. Nothing is lost."""
-    from turnwise.overlap import clean as clean_corpus
-    from turnwise.overlap.output import write_cleaned
+    from turnwise.overlap import write_cleaned
+    from turnwise.overlap.output import check_free
 
-    corpus = load_corpus(paths, format=format, on_error=on_error, quiet=quiet or json)
-    with working("cleaning", quiet=quiet or json):
-        cleaned = clean_corpus(
-            corpus, threshold=threshold, validation=validation, test=test, seed=seed, tokeniser=tokeniser
+    check_free(out, overwrite=overwrite)
+    check_engine(engine)
+    data = Reading(column, format, on_error, limit, None, quiet or json).read(paths, split=split)
+    with working("cleaning", quiet=quiet or json), room_at(engine, master) as room:
+        cleaned = room.clean(
+            data,
+            threshold=threshold,
+            validation=validation,
+            test=test,
+            seed=seed,
+            context_turns=context_turns or (1, 3),
+            tokeniser=tokeniser,
         )
-        write_cleaned(cleaned, out)
-    if json:
-        print_json(cleaned.to_dict())
-        return
+        write_cleaned(cleaned, out, overwrite=overwrite)
     shown = cleaned.to_dict()
-    typer.echo(
-        f"{shown['kept']:,} of {shown['units']:,} dialogues kept after {shown['passes']} passes, written to {out}"
-    )
+    if json:
+        print_json(shown)
+        return
+    passes = f"{shown['passes']} {'pass' if shown['passes'] == 1 else 'passes'}"
+    typer.echo(f"{shown['kept']:,} of {shown['units']:,} dialogues kept after {passes}, written to {out}")
     rows = [[turns, *by.values()] for turns, by in shown["pairs"].items()]
     print_table(["context turns", *shown["splits"]], rows, title="samples without duplicates")

@@ -23,9 +23,18 @@ def is_saved(path: Path) -> bool:
 
 def hub_parts(name: str) -> list[Part]:
     """The splits of a data set, ready to be read."""
-    loaded = _open(name)
+    return dataset_parts(_open(name), name)
+
+
+def dataset_parts(loaded: Any, name: str) -> list[Part]:
+    """The splits of a data set that is in memory."""
     splits = dict(loaded.items()) if isinstance(loaded, dict) else {"all": loaded}
     return [_part(name, split, data) for split, data in splits.items()]
+
+
+def is_dataset(value: Any) -> bool:
+    """Whether this is a `datasets.Dataset` or `DatasetDict`, told without importing the library."""
+    return type(value).__module__.startswith("datasets.") and hasattr(value, "column_names")
 
 
 def _open(name: str) -> Any:

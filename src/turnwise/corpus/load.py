@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from turnwise.corpus.columns import Columns, why_not_dialogue
 from turnwise.corpus.dialogue import Corpus, Dialogue
 from turnwise.corpus.formats import FORMATS, detect, format_named
-from turnwise.corpus.hub import hub_parts, is_saved
+from turnwise.corpus.hub import dataset_parts, hub_parts, is_dataset, is_saved
 from turnwise.corpus.readers import Item, Part
 from turnwise.corpus.split import split_of
 from turnwise.corpus.streams import BadRecord, LeftOut, Source, plain_name
@@ -85,13 +85,13 @@ def load(
     if on_error not in ("fail", "skip"):
         raise unknown_name("value for on_error", str(on_error), ["fail", "skip"])
     account = Account(on_error, on_problem=on_problem or (lambda problem: None))
-    parts, ignored = _find(paths, format, account)
+    parts, ignored = find_parts(paths, format, account)
     table = _read(parts, account, limit, progress)
     if not table.num_rows:
         raise CorpusError(f"{_joined(paths)}: expected dialogues, found none{_reasons(account)}")
     return Corpus(
         table,
-        name=name or _name_of(paths),
+        name=name or name_of(paths),
         format=", ".join(dict.fromkeys(part.format for part in parts)),
         skipped=dict(account.skipped),
         bad_records=account.bad_records,
@@ -100,10 +100,19 @@ def load(
     )
 
 
+def from_dataset(data: Any, *, name: str = "dataset") -> Corpus:
+    """A Hugging Face `Dataset` or `DatasetDict` that is in memory already, recognised by its columns."""
+    if not is_dataset(data):
+        raise UsageError(f"Expected a datasets.Dataset or DatasetDict, found {type(data).__name__}.")
+    table = _read(dataset_parts(data, name), Account("fail"), None, None)
+    return Corpus(table, name=name, format="hf")
+
+
 # --- Finding ----------------------------------------------------------------------------------------------------------
 
 
-def _find(paths: Sequence[str | Path], format: str | None, account: Account) -> tuple[list[Part], dict[str, str]]:
+def find_parts(paths: Sequence[str | Path], format: str | None, account: Account) -> tuple[list[Part], dict[str, str]]:
+    """Files of a corpus with their splits and formats, and what else lies there, with the reason it is not read."""
     if format is not None and format != "hf":
         format_named(format)
     parts: list[Part] = []
@@ -319,7 +328,8 @@ def _filled(batch: pa.RecordBatch, prefix: str, before: int, split: str) -> pa.R
     return pa.RecordBatch.from_arrays(list(columns.values()), schema=batch.schema)
 
 
-def _name_of(paths: Sequence[str | Path]) -> str:
+def name_of(paths: Sequence[str | Path]) -> str:
+    """A short name of a corpus, from its path."""
     first = Path(str(paths[0]).removeprefix("hf:"))
     name = DATA_ENDING.sub("", plain_name(Path(os.path.normpath(first.absolute())))) or "corpus"
     return name if len(paths) == 1 else f"{name} and {len(paths) - 1} more"

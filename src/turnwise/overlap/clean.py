@@ -8,29 +8,39 @@ samples, and exact duplicates among the samples removed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from turnwise.corpus import Corpus, resplit, samples
-from turnwise.overlap.join import Pairs, exact_threshold, join
+from turnwise.corpus import Corpus, resplit
+from turnwise.corpus.dialogue import SPLIT_ORDER
+from turnwise.errors import UsageError
+from turnwise.overlap.duplicates import without_duplicates
+from turnwise.overlap.index import Pairs
+from turnwise.overlap.join import exact_threshold, join
+from turnwise.overlap.measure import Match
+from turnwise.overlap.sides import Data, Places, corpus_of, unit_texts
 from turnwise.overlap.tokens import Bags, bags_of
+from turnwise.record import Origin
 
-Places = np.ndarray[Any, np.dtype[np.int64]]
+Dropped: TypeAlias = "tuple[tuple[Drop, ...], Places, int]"  # what went, the places that were kept, passes
+OVER, SAME = "over the threshold", "the same text"  # reasons
 
 
 @dataclass(frozen=True)
 class Drop:
-    """One unit that went: in which pass, because of whom, and how much they overlap."""
+    """One dialogue that went: from which split, because of whom, how much they overlap, and in which pass."""
 
     id: str
     split: str
     partner: str
     ratio: float
-    turn: int  # the pass, from 1
+    pass_number: int  # from 1
+    reason: str = OVER
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,47 +48,81 @@ class Cleaned:
     """The corpus split again, what was dropped and why, and the samples of each split."""
 
     corpus: Corpus
-    dropped: Corpus | None
-    ledger: tuple[Drop, ...]
+    dropped: Corpus
+    drops: tuple[Drop, ...]
     passes: int
     pairs: dict[str, dict[str, pa.Table]] = field(default_factory=dict)  # context turns -> split -> samples
-    duplicates: dict[str, dict[str, int]] = field(default_factory=dict)  # context turns -> split -> samples removed
+    repeats: dict[str, pa.Table] = field(default_factory=dict)  # context turns -> duplicates: id, split, partner
+    examples: tuple[Match, ...] = ()
+    origin: Origin = field(default_factory=Origin)
+
+    @property
+    def duplicates(self) -> dict[str, dict[str, int]]:
+        """Samples removed, by context turns and split."""
+        return {turns: _counts(table["split"]) for turns, table in self.repeats.items()}
+
+    def ledger(self) -> Iterator[dict[str, Any]]:
+        """Everything that went: dialogues in the order of the passes, then samples that repeat another."""
+        named: dict[str, Any]
+        for drop in self.drops:
+            named = {"unit": "dialogue", "id": drop.id, "split": drop.split, "reason": drop.reason}
+            yield {**named, "partner": drop.partner, "ratio": drop.ratio, "pass": drop.pass_number}
+        for turns, table in self.repeats.items():
+            for row in table.to_pylist():
+                named = {"unit": "sample", "context_turns": int(turns), "id": row["id"], "split": row["split"]}
+                yield {**named, "reason": SAME, "partner": row["partner"], "ratio": 1.0, "pass": None}
 
     def to_dict(self) -> dict[str, Any]:
         """The cleaning as JSON has it."""
         return {
-            "units": len(self.corpus) + len(self.ledger),
+            "units": len(self.corpus) + len(self.drops),
             "kept": len(self.corpus),
-            "dropped": len(self.ledger),
+            "dropped": len(self.drops),
             "passes": self.passes,
-            "splits": self.corpus.splits,
-            "pairs": {turns: {split: len(table) for split, table in by.items()} for turns, by in self.pairs.items()},
+            "splits": {split: self.corpus.splits.get(split, 0) for split in SPLIT_ORDER},
+            "pairs": {turns: _sizes(by) for turns, by in self.pairs.items()},
             "duplicates": self.duplicates,
+            "signature": self.origin.signature,
         }
 
 
 def clean(
-    corpus: Corpus,
+    data: Data,
     *,
     threshold: float | str,
     validation: int,
     test: int,
     seed: int = 0,
+    column: str | None = None,
     context_turns: Sequence[int] = (1, 3),
     tokeniser: str = "reference",
+    drop: Callable[[Corpus], Dropped] | None = None,
 ) -> Cleaned:
     """Drop near-copies to convergence, split by whole dialogue, flatten, and remove exact duplicates.
 
     >>> clean(load("dailydialog"), threshold=0.75, validation=1000, test=1000)      # doctest: +SKIP
+
+    Copies are found in this process unless `drop` finds them elsewhere, as on Spark.
     """
-    bags = unit_bags(corpus, tokeniser=tokeniser)
-    ledger, kept, passes = drop_copies(corpus, bags, threshold)
-    gone = np.setdiff1d(np.arange(len(corpus)), kept)
+    corpus = corpus_of(data, column=column)
+    found = drop(corpus) if drop else drop_copies(corpus, unit_bags(corpus, tokeniser=tokeniser), threshold)
+    drops, kept, passes = found
+    if validation + test > len(kept):
+        asked = f"{test} test and {validation} validation dialogues"
+        raise UsageError(f"Cannot take {asked} from the {len(kept)} of {len(corpus)} that were kept. Ask for fewer.")
     again = resplit(corpus.select(kept), validation=validation, test=test, seed=seed)
-    dropped = corpus.select(gone) if len(gone) else None
     flat = {str(turns): without_duplicates(again, context_turns=turns) for turns in context_turns}
-    tables = {turns: kept_by for turns, (kept_by, _) in flat.items()}
-    return Cleaned(again, dropped, ledger, passes, tables, {turns: removed for turns, (_, removed) in flat.items()})
+    choices = {"threshold": threshold, "validation": validation, "test": test, "tok": tokeniser}
+    return Cleaned(
+        again,
+        corpus.select(np.setdiff1d(np.arange(len(corpus)), kept)),
+        drops,
+        passes,
+        {turns: tables for turns, (tables, _) in flat.items()},
+        {turns: repeats for turns, (_, repeats) in flat.items()},
+        tuple(_spelt(corpus, drop) for drop in _shown(drops)),
+        Origin(f"{corpus.name}@{corpus.fingerprint}", choices, seed),
+    )
 
 
 def unit_bags(corpus: Corpus, *, tokeniser: str = "reference") -> Bags:
@@ -87,30 +131,30 @@ def unit_bags(corpus: Corpus, *, tokeniser: str = "reference") -> Bags:
     return bags
 
 
-def unit_texts(corpus: Corpus) -> list[str]:
-    """Each dialogue as one text; a line break between turns keeps their tokens apart."""
-    return ["\n".join(dialogue.texts) for dialogue in corpus]
-
-
-def drop_copies(corpus: Corpus, bags: Bags, threshold: float | str) -> tuple[tuple[Drop, ...], Places, int]:
+def drop_copies(corpus: Corpus, bags: Bags, threshold: float | str) -> Dropped:
     """Pass over the units until no two are left that overlap over the threshold."""
     pairs = join(bags, threshold=exact_threshold(threshold), is_strict=True)
     ratios = 2 * pairs.shared / (bags.sizes[pairs.first] + bags.sizes[pairs.second])
-    is_kept = np.ones(len(bags), dtype=bool)
+    return drop_in_passes(corpus, lambda is_kept: best_partners(pairs, ratios, is_kept))
+
+
+def drop_in_passes(corpus: Corpus, partners: Callable[[np.ndarray[Any, Any]], tuple[Places, Any]]) -> Dropped:
+    """Ask for the best partner of each unit among those left, drop, and ask again until nothing goes."""
+    is_kept = np.ones(len(corpus), dtype=bool)
     ids, splits = (corpus.table[name].to_pylist() for name in ("id", "split"))
-    ledger: list[Drop] = []
+    drops: list[Drop] = []
     passes = 0
     while True:
-        partner, best = _best_partners(pairs, ratios, is_kept)
-        going = _going(partner)
+        partner, best = partners(is_kept)
+        going = going_units(partner)
         if not going:
-            return tuple(ledger), np.flatnonzero(is_kept), passes
+            return tuple(drops), np.flatnonzero(is_kept), passes
         passes += 1
         is_kept[going] = False
-        ledger += [Drop(ids[u], splits[u], ids[partner[u]], float(best[u]), passes) for u in going]
+        drops += [Drop(ids[u], splits[u], ids[partner[u]], float(best[u]), passes) for u in going]
 
 
-def _best_partners(pairs: Pairs, ratios: np.ndarray[Any, Any], is_kept: np.ndarray[Any, Any]) -> tuple[Places, Any]:
+def best_partners(pairs: Pairs, ratios: np.ndarray[Any, Any], is_kept: np.ndarray[Any, Any]) -> tuple[Places, Any]:
     """For each unit its best partner among those left, the first of equals, or -1; and their ratio."""
     alive = is_kept[pairs.first] & is_kept[pairs.second]
     one = np.concatenate([pairs.first[alive], pairs.second[alive]])
@@ -123,7 +167,7 @@ def _best_partners(pairs: Pairs, ratios: np.ndarray[Any, Any], is_kept: np.ndarr
     return partner, best
 
 
-def _going(partner: Places) -> list[int]:
+def going_units(partner: Places) -> list[int]:
     """Units that go in this pass, in corpus order: those not kept as the partner of one that went before."""
     kept: set[int] = set()
     going = []
@@ -134,27 +178,22 @@ def _going(partner: Places) -> list[int]:
     return going
 
 
-def without_duplicates(corpus: Corpus, *, context_turns: int) -> tuple[dict[str, pa.Table], dict[str, int]]:
-    """Samples of each split without exact duplicates: within it, and of what comes before it in corpus order."""
-    seen: set[tuple[str, str]] = set()
-    tables: dict[str, pa.Table] = {}
-    removed: dict[str, int] = {}
-    for split in corpus.splits:  # train, validation, test: what comes later is held against what came before
-        table = samples(corpus.split(split), context_turns=context_turns).to_table()
-        is_new = []
-        for key in _keys(table):
-            is_new.append(key not in seen)
-            seen.add(key)
-        tables[split] = table.filter(pa.array(is_new, pa.bool_()))
-        removed[split] = len(table) - len(tables[split])
-    return tables, removed
+def _sizes(tables: dict[str, pa.Table]) -> dict[str, int]:
+    return {split: len(tables.get(split, ())) for split in SPLIT_ORDER}
 
 
-def _keys(table: pa.Table) -> list[tuple[str, str]]:
-    """Context and response in one spelling: lower case, single blanks."""
-    columns = (table[name].to_pylist() for name in ("context", "response"))
-    return [(_normal(context), _normal(response)) for context, response in zip(*columns, strict=True)]
+def _counts(splits: pa.ChunkedArray) -> dict[str, int]:
+    found = {row["values"]: row["counts"] for row in pc.value_counts(splits).to_pylist()}
+    return {split: found.get(split, 0) for split in SPLIT_ORDER}
 
 
-def _normal(text: str) -> str:
-    return " ".join(text.lower().split())
+def _shown(drops: Sequence[Drop], most: int = 5) -> list[Drop]:
+    """Drops worth a look: the closest that are no copies, and the first that is."""
+    near = sorted((drop for drop in drops if drop.ratio < 1), key=lambda drop: -drop.ratio)[: most - 1]
+    return [*near, *[drop for drop in drops if drop.ratio == 1][:1]]
+
+
+def _spelt(corpus: Corpus, drop: Drop) -> Match:
+    places = (pc.index(corpus.table["id"], name).as_py() for name in (drop.id, drop.partner))
+    texts, others = ("\n".join(corpus[place].texts) for place in places)
+    return Match(drop.id, drop.partner, drop.ratio, (texts,), (others,))

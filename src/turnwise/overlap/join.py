@@ -1,44 +1,22 @@
 """The exact join: all pairs of bags whose overlap ratio R(u, v) = 2|u ∩ v| / (|u| + |v|) reaches a threshold.
 
-No approximation. With rarest tokens first, two bags that overlap enough share a token among their first few (prefix
-filter) and are of similar size (length filter); postings carry a signature of their bag, a few words whose differing
-bits bound the overlap from above before any token is compared. A pair is met once for each prefix token it shares and
-is verified only at the first. Thresholds are fractions, all bounds integers: a ratio at exactly the threshold is
-decided exactly.
+No approximation: see `index` for how few pairs have to be looked at, and `copies` for bags that are the same.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
-import numba
 import numpy as np
 
 from turnwise.errors import UsageError
-from turnwise.overlap.scan import Ints, Ranks
+from turnwise.overlap.copies import Copies, in_order
+from turnwise.overlap.index import Index, Pairs
+from turnwise.overlap.scan import Ints
 from turnwise.overlap.tokens import Bags
 
-Signatures = np.ndarray[Any, np.dtype[np.uint64]]
-BAG_BITS, SIZE_BITS, PLACE_BITS = 28, 20, 16  # of a posting: which bag, how large, where in it the token stands
-TOKENS_PER_WORD = 24  # of a signature
-CHUNKS_PER_CORE = 16  # bags differ in cost; small chunks keep all cores busy to the end
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """Pairs of bags and how many tokens they share; `first` and `second` are places in the joined bags."""
-
-    first: Ints
-    second: Ints
-    shared: Ints
-
-    def __len__(self) -> int:
-        return len(self.first)
+MOST_PAIRS = 400_000_000  # 10 GB as three columns; more are of no use to anyone
 
 
 def exact_threshold(threshold: float | str | Fraction) -> Fraction:
@@ -58,404 +36,53 @@ def join(
     Empty bags overlap with nothing.
     """
     limit = exact_threshold(threshold)
-    left, right = _Collapsed(first), _Collapsed(second) if second is not None else None
-    index = Index(right.bags if right is not None else left.bags, limit, is_self=right is None)
-    met = index.pairs_with(left.bags, is_strict=is_strict)
-    return _sorted(left.expanded(met, right, limit, is_strict=is_strict), len(first))
+    left, right, met = _met(first, second, limit, is_strict=is_strict)
+    _check_number(left, right, met)
+    pairs = left.spelt_out(met, right)
+    if second is None:
+        pairs = Pairs(np.minimum(pairs.first, pairs.second), np.maximum(pairs.first, pairs.second), pairs.shared)
+        pairs = pairs if is_strict and limit == 1 else left.with_copies(pairs)
+    return in_order(pairs, len(first))
 
 
-class _Collapsed:
-    """Identical bags are joined once: distinct bags in order of size, and the places each one stands for."""
+@dataclass(frozen=True)
+class DistinctPairs:
+    """Pairs of distinct bags: of each, the first place that has it, and how many have it."""
 
-    def __init__(self, bags: Bags) -> None:
-        order = _identical_order(bags)
-        starts = np.flatnonzero(_begins(bags.offsets, bags.tokens, order))
-        self.bags = bags.take(order[starts])
-        self.members = order  # places, identical bags side by side
-        self.edges = np.append(starts, len(order))
-
-    def expanded(self, met: Pairs, right: _Collapsed | None, limit: Fraction, *, is_strict: bool) -> Pairs:
-        """Pairs of distinct bags into pairs of places; within one set, copies of one bag are pairs as well."""
-        other = self if right is None else right
-        sizes = np.diff(self.edges)[met.first] * np.diff(other.edges)[met.second]
-        if right is not None:
-            first, second, shared = _products(
-                self.members, self.edges, other.members, other.edges, met, int(sizes.sum())
-            )
-            return Pairs(first, second, shared)
-        first, second, shared = _products(self.members, self.edges, self.members, self.edges, met, int(sizes.sum()))
-        own = _own_pairs(self.members, self.edges, self.bags.sizes) if not (is_strict and limit == 1) else _no_pairs()
-        low, high = np.minimum(first, second), np.maximum(first, second)
-        return Pairs(*(np.concatenate(parts) for parts in zip((low, high, shared), own, strict=True)))
+    pairs: Pairs
+    copies: Ints  # (bags of the first side,) how many share the bag of a place; 0 where an earlier place has it
+    other_copies: Ints  # the same of the second side, or of the only one
 
 
-def _identical_order(bags: Bags) -> Ints:
-    """Places with identical bags side by side, each group in order of place."""
-    keys = _hashes(bags.offsets, bags.tokens)
-    order = np.lexsort((np.arange(len(bags)), keys[1], keys[0], bags.sizes))
-    return np.asarray(order, dtype=np.int64)
+def join_distinct(
+    first: Bags, second: Bags | None = None, *, threshold: float | str | Fraction, is_strict: bool = False
+) -> DistinctPairs:
+    """The same pairs where copies would make too many of them: ten thousand times "yes" are fifty million pairs."""
+    left, right, met = _met(first, second, exact_threshold(threshold), is_strict=is_strict)
+    one, other = left.firsts[met.first], right.firsts[met.second]
+    if second is None:
+        one, other = np.minimum(one, other), np.maximum(one, other)
+    pairs = in_order(Pairs(one, other, met.shared), len(first))
+    return DistinctPairs(pairs, _copies(left, first), _copies(right, first if second is None else second))
 
 
-def _no_pairs() -> tuple[Ints, Ints, Ints]:
-    return (np.zeros(0, np.int64),) * 3
+def _met(first: Bags, second: Bags | None, limit: Fraction, *, is_strict: bool) -> tuple[Copies, Copies, Pairs]:
+    """Pairs of distinct bags."""
+    left = Copies(first)
+    right = left if second is None else Copies(second)
+    met = Index(right.bags, limit, is_self=second is None).pairs_with(left.bags, is_strict=is_strict)
+    return left, right, met
 
 
-def _products(
-    left: Ints, left_edges: Ints, right: Ints, right_edges: Ints, met: Pairs, total: int
-) -> tuple[Ints, Ints, Ints]:
-    if total == len(met) and len(left_edges) - 1 == len(left) and len(right_edges) - 1 == len(right):
-        return left[met.first], right[met.second], met.shared
-    return _expand(left, left_edges, right, right_edges, met.first, met.second, met.shared, total)
+def _copies(side: Copies, bags: Bags) -> Ints:
+    copies = np.zeros(len(bags), dtype=np.int64)
+    copies[side.firsts] = side.counts
+    return copies
 
 
-def _own_pairs(members: Ints, edges: Ints, sizes: Ints) -> tuple[Ints, Ints, Ints]:
-    counts = np.diff(edges)
-    total = int((counts * (counts - 1) // 2)[sizes > 0].sum())
-    return _expand_own(members, edges, sizes, total) if total else _no_pairs()
-
-
-def _sorted(pairs: Pairs, count: int) -> Pairs:
-    starts, second, shared = _by_first(pairs.first, pairs.second, pairs.shared, count)
-    _by_second(starts, second, shared)
-    return Pairs(np.repeat(np.arange(count), np.diff(starts)), second, shared)
-
-
-class Index:
-    """Postings of prefix tokens of bags in order of size, ready to be probed from all cores.
-
-    Because the bags are in order of size, so is every posting list, and the length filter is a binary search and an
-    end. Where bags are joined with themselves each one looks for smaller partners only, which needs shorter prefixes.
-    """
-
-    def __init__(self, bags: Bags, limit: Fraction, *, is_self: bool) -> None:
-        if len(bags) >= 1 << BAG_BITS or (len(bags) and int(bags.sizes.max()) >= 1 << SIZE_BITS):
-            raise UsageError(
-                f"An index holds 2^{BAG_BITS} bags of 2^{SIZE_BITS} tokens: split the corpus, or use Spark."
-            )
-        self.bags, self.limit, self.is_self = bags, limit, is_self
-        self.signatures = signatures_of(bags.offsets, bags.tokens, _signature_words(bags))
-        vocabulary = int(bags.tokens.max()) + 1 if len(bags.tokens) else 0
-        self.starts, self.postings = _build(
-            bags.offsets, bags.tokens, self.signatures, vocabulary, limit.numerator, limit.denominator, is_self
+def _check_number(left: Copies, right: Copies, met: Pairs) -> None:
+    number = int((left.counts[met.first] * right.counts[met.second]).sum()) + (left.own_pairs() if left is right else 0)
+    if number > MOST_PAIRS:
+        raise UsageError(
+            f"There are {number:,} pairs, most of them copies: ask for pairs of distinct texts (--distinct)."
         )
-
-    def pairs_with(self, bags: Bags, *, is_strict: bool) -> Pairs:
-        """Probe with other bags, or with the index's own."""
-        width = self.signatures.shape[1]
-        signatures = self.signatures if self.is_self else signatures_of(bags.offsets, bags.tokens, width)
-
-        def probe(low: int, high: int) -> tuple[Ints, Ints, Ints]:
-            found: tuple[Ints, Ints, Ints] = _probe(
-                bags.offsets,
-                bags.tokens,
-                signatures,
-                self.bags.offsets,
-                self.bags.tokens,
-                self.starts,
-                self.postings,
-                self.limit.numerator,
-                self.limit.denominator,
-                is_strict,
-                self.is_self,
-                low,
-                high,
-            )
-            return found
-
-        return Pairs(*(np.concatenate(parts) for parts in zip(*_in_chunks(len(bags), probe), strict=True)))
-
-
-def _signature_words(bags: Bags) -> int:
-    """Words of 64 bits in a signature: enough that a bag leaves most of its bits unset, or they would say nothing."""
-    mean = len(bags.tokens) / max(1, len(bags))
-    return 1 + min(7, int(mean / TOKENS_PER_WORD))
-
-
-def _in_chunks(count: int, work: Callable[[int, int], tuple[Ints, Ints, Ints]]) -> Iterator[tuple[Ints, Ints, Ints]]:
-    """Work on ranges in threads: compiled loops release the interpreter's lock."""
-    cores = os.cpu_count() or 1
-    edges = np.linspace(0, count, min(max(1, count), cores * CHUNKS_PER_CORE) + 1).astype(int)
-    with ThreadPoolExecutor(cores) as threads:
-        yield from threads.map(work, edges[:-1].tolist(), edges[1:].tolist())
-
-
-# --- Compiled ---------------------------------------------------------------------------------------------------------
-
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def _popcount(x: np.uint64) -> np.int64:
-    x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
-
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def _needed(one: Any, other: Any, top: int, bottom: int) -> Any:
-    """Least overlap o with 2o / (one + other) ≥ top / bottom."""
-    return (top * (one + other) + 2 * bottom - 1) // (2 * bottom)
-
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def _needed_over(one: Any, other: Any, top: int, bottom: int, is_strict: bool) -> Any:
-    """Least overlap that reaches, or (strict) passes, the threshold."""
-    needed = _needed(one, other, top, bottom)
-    return needed + (is_strict and 2 * bottom * needed == top * (one + other))
-
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def _least_partner(size: int, top: int, bottom: int) -> int:
-    """Least size b with which a bag can reach the threshold: 2b / (size + b) ≥ top / bottom."""
-    return (top * size + (2 * bottom - top) - 1) // (2 * bottom - top)
-
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def _prefix(size: int, top: int, bottom: int) -> int:
-    """How many of a bag's first tokens must be looked up: one more than may be missing from its smallest partner."""
-    return int(size - _needed(size, _least_partner(size, top, bottom), top, bottom) + 1)
-
-
-@numba.njit(cache=True, nogil=True, parallel=True)
-def signatures_of(offsets: Ints, tokens: Ranks, words: int) -> Signatures:
-    """A bit for each token: where two signatures differ in n bits, the bags differ in at least n tokens."""
-    signatures = np.zeros((len(offsets) - 1, words), dtype=np.uint64)
-    for bag in numba.prange(len(signatures)):
-        for place in range(offsets[bag], offsets[bag + 1]):
-            code = (np.uint64(tokens[place]) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)
-            signatures[bag, (code >> np.uint64(6)) % np.uint64(words)] |= np.uint64(1) << (code & np.uint64(63))
-    return signatures
-
-
-@numba.njit(cache=True, nogil=True, parallel=True)
-def _hashes(offsets: Ints, tokens: Ranks) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """Two independent hashes of every bag."""
-    hashes = np.zeros((2, len(offsets) - 1), dtype=np.uint64)
-    for bag in numba.prange(len(offsets) - 1):
-        one, other = np.uint64(14695981039346656037), np.uint64(0x9E3779B97F4A7C15)
-        for place in range(offsets[bag], offsets[bag + 1]):
-            token = np.uint64(tokens[place])
-            one = (one ^ token) * np.uint64(1099511628211)
-            other = (other + token + np.uint64(1)) * np.uint64(0xD6E8FEB86659FD93)
-            other ^= other >> np.uint64(32)
-        hashes[0, bag], hashes[1, bag] = one, other
-    return hashes
-
-
-@numba.njit(cache=True, nogil=True)
-def _begins(offsets: Ints, tokens: Ranks, order: Ints) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Where in this order a bag differs from the one before; tokens are compared, hashes only brought them together."""
-    begins = np.ones(len(order), dtype=np.bool_)
-    for place in range(1, len(order)):
-        one, other = order[place - 1], order[place]
-        size = offsets[one + 1] - offsets[one]
-        if size == offsets[other + 1] - offsets[other]:
-            same = True
-            for step in range(size):
-                if tokens[offsets[one] + step] != tokens[offsets[other] + step]:
-                    same = False
-                    break
-            begins[place] = not same
-    return begins
-
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def _indexed(size: int, top: int, bottom: int, is_self: bool) -> int:
-    """How many of a bag's first tokens must be findable: fewer where all partners are at least as large."""
-    if size == 0:
-        return 0
-    return size - _needed(size, size, top, bottom) + 1 if is_self else _prefix(size, top, bottom)
-
-
-@numba.njit(cache=True, nogil=True)
-def _build(
-    offsets: Ints, tokens: Ranks, signatures: Signatures, vocabulary: int, top: int, bottom: int, is_self: bool
-) -> tuple[Ints, Signatures]:
-    """Posting lists: for each token, the bags that have it in their prefix, as a packed word and a signature."""
-    starts = np.zeros(vocabulary + 1, dtype=np.int64)
-    for bag in range(len(offsets) - 1):
-        for place in range(_indexed(offsets[bag + 1] - offsets[bag], top, bottom, is_self)):
-            starts[tokens[offsets[bag] + place] + 1] += 1
-    starts = np.cumsum(starts)
-    free = starts.copy()
-    postings = np.empty((starts[-1], 1 + signatures.shape[1]), dtype=np.uint64)
-    for bag in range(len(offsets) - 1):
-        size = offsets[bag + 1] - offsets[bag]
-        for place in range(_indexed(size, top, bottom, is_self)):
-            token = tokens[offsets[bag] + place]
-            postings[free[token], 0] = _packed(bag, size, place)
-            postings[free[token], 1:] = signatures[bag]
-            free[token] += 1
-    return starts, postings
-
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def _packed(bag: int, size: int, place: int) -> np.uint64:
-    """Size on top, so that words are in order of size; a place too large is told smaller, which costs time only."""
-    place = min(place, (1 << PLACE_BITS) - 1)
-    return np.uint64(size << (BAG_BITS + PLACE_BITS) | bag << PLACE_BITS | place)
-
-
-@numba.njit(cache=True, nogil=True)
-def _first_of_size(postings: Signatures, low: int, high: int, size: int) -> int:
-    """First posting of a bag at least so large."""
-    while low < high:
-        middle = (low + high) // 2
-        if np.int64(postings[middle, 0] >> np.uint64(BAG_BITS + PLACE_BITS)) < size:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@numba.njit(cache=True, nogil=True)
-def _verified(one: Ranks, other: Ranks, token: int, needed: int) -> int:
-    """Shared tokens of two bags; -1 if too few, or if this token is not the first they share."""
-    i = j = shared = 0
-    while i < len(one) and j < len(other):
-        if one[i] == other[j]:
-            if shared == 0 and one[i] != token:
-                return -1
-            shared += 1
-            i += 1
-            j += 1
-        elif one[i] < other[j]:
-            i += 1
-            if shared + len(one) - i < needed:
-                return -1
-        else:
-            j += 1
-            if shared + len(other) - j < needed:
-                return -1
-    return shared if shared >= needed else -1
-
-
-@numba.njit(cache=True, nogil=True)
-def _probe(
-    offsets: Ints,
-    tokens: Ranks,
-    signatures: Signatures,
-    index_offsets: Ints,
-    index_tokens: Ranks,
-    starts: Ints,
-    postings: Signatures,
-    top: int,
-    bottom: int,
-    is_strict: bool,
-    is_self: bool,
-    low: int,
-    high: int,
-) -> tuple[Ints, Ints, Ints]:
-    """Pairs of the bags from `low` up to `high` with indexed ones."""
-    found = np.empty((1024, 3), dtype=np.int64)
-    words, count = signatures.shape[1], 0
-    for bag in range(low, high):
-        mine = tokens[offsets[bag] : offsets[bag + 1]]
-        size = len(mine)
-        if size == 0:
-            continue
-        signature = signatures[bag, 0]
-        least = _least_partner(size, top, bottom)
-        most = size if is_self else size * (2 * bottom - top) // top
-        for place in range(_prefix(size, top, bottom)):
-            token = mine[place]
-            if token + 1 >= len(starts):
-                break
-            end = starts[token + 1]
-            other_size, needed, distance = np.int64(-1), 0, 0
-            for posting in range(_first_of_size(postings, starts[token], end, least), end):
-                word = postings[posting, 0]
-                if np.int64(word >> np.uint64(BAG_BITS + PLACE_BITS)) != other_size:
-                    other_size = np.int64(word >> np.uint64(BAG_BITS + PLACE_BITS))
-                    if other_size > most:
-                        break
-                    needed = _needed_over(size, other_size, top, bottom, is_strict)
-                    distance = size + other_size - 2 * needed  # as many tokens may stand in one of the two only
-                    if size - place < needed:
-                        break  # for larger ones as well
-                differing = _popcount(signature ^ postings[posting, 1])
-                for extra in range(1, words):
-                    differing += _popcount(signatures[bag, extra] ^ postings[posting, 1 + extra])
-                if differing > distance:
-                    continue
-                other = np.int64((word >> np.uint64(PLACE_BITS)) & np.uint64((1 << BAG_BITS) - 1))
-                if is_self and other >= bag:
-                    break
-                if other_size - np.int64(word & np.uint64((1 << PLACE_BITS) - 1)) < needed:
-                    continue
-                theirs = index_tokens[index_offsets[other] : index_offsets[other + 1]]
-                shared = _verified(mine, theirs, token, needed)
-                if shared < 0:
-                    continue
-                if count == len(found):
-                    larger = np.empty((2 * count, 3), dtype=np.int64)
-                    larger[:count] = found
-                    found = larger
-                found[count, 0] = bag
-                found[count, 1] = other
-                found[count, 2] = shared
-                count += 1
-    return found[:count, 0].copy(), found[:count, 1].copy(), found[:count, 2].copy()
-
-
-@numba.njit(cache=True, nogil=True)
-def _expand(
-    left: Ints, left_edges: Ints, right: Ints, right_edges: Ints, one: Ints, other: Ints, shared: Ints, total: int
-) -> tuple[Ints, Ints, Ints]:
-    """Every place of one distinct bag with every place of its partner."""
-    first, second, common = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64)
-    filled = 0
-    for pair in range(len(one)):
-        for i in range(left_edges[one[pair]], left_edges[one[pair] + 1]):
-            for j in range(right_edges[other[pair]], right_edges[other[pair] + 1]):
-                first[filled], second[filled], common[filled] = left[i], right[j], shared[pair]
-                filled += 1
-    return first, second, common
-
-
-@numba.njit(cache=True, nogil=True)
-def _expand_own(members: Ints, edges: Ints, sizes: Ints, total: int) -> tuple[Ints, Ints, Ints]:
-    """Every pair of copies of one bag."""
-    first, second, common = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64)
-    filled = 0
-    for bag in range(len(sizes)):
-        if sizes[bag] == 0:
-            continue
-        for i in range(edges[bag], edges[bag + 1]):
-            for j in range(i + 1, edges[bag + 1]):
-                first[filled], second[filled], common[filled] = members[i], members[j], sizes[bag]
-                filled += 1
-    return first, second, common
-
-
-@numba.njit(cache=True, nogil=True)
-def _by_first(first: Ints, second: Ints, shared: Ints, count: int) -> tuple[Ints, Ints, Ints]:
-    """Pairs with one first place side by side, by counting; and where those of each place start."""
-    starts = np.zeros(count + 1, dtype=np.int64)
-    for place in first:
-        starts[place + 1] += 1
-    starts = np.cumsum(starts)
-    free = starts.copy()
-    partner, common = np.empty(len(first), np.int64), np.empty(len(first), np.int64)
-    for pair in range(len(first)):
-        to = free[first[pair]]
-        partner[to], common[to] = second[pair], shared[pair]
-        free[first[pair]] += 1
-    return starts, partner, common
-
-
-@numba.njit(cache=True, nogil=True, parallel=True)
-def _by_second(starts: Ints, second: Ints, shared: Ints) -> None:
-    """Order the pairs of each first place by the second, where they stand."""
-    for place in numba.prange(len(starts) - 1):
-        low, high = starts[place], starts[place + 1]
-        if high - low > 64:
-            order = np.argsort(second[low:high])
-            second[low:high], shared[low:high] = second[low:high][order], shared[low:high][order]
-            continue
-        for pair in range(low + 1, high):
-            other, common = second[pair], shared[pair]
-            free = pair
-            while free > low and second[free - 1] > other:
-                second[free], shared[free] = second[free - 1], shared[free - 1]
-                free -= 1
-            second[free], shared[free] = other, common

@@ -1,4 +1,4 @@
-"""How much of a test set is in its training set."""
+"""How much of a test set is in its training set, or of a corpus in the rest of itself."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from turnwise.corpus import Corpus, samples
+from turnwise.errors import UsageError
 from turnwise.overlap.best import best_match
 from turnwise.overlap.result import OverlapResult
+from turnwise.overlap.sides import Data, Side, side_of
 from turnwise.overlap.tokens import bags_of
 from turnwise.record import Origin
 
@@ -24,15 +25,13 @@ class Settings:
 
 @dataclass(frozen=True)
 class Match:
-    """A test sample and the training sample it overlaps with most, as text."""
+    """A unit and the one it overlaps with most, as text: one part, or context and response."""
 
-    test: str
-    train: str
+    id: str
+    partner: str
     ratio: float
-    context: str
-    response: str
-    known_context: str
-    known_response: str
+    texts: tuple[str, ...]
+    partner_texts: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,49 +39,99 @@ class Measured:
     """A result and a few of its matches, for people to see."""
 
     result: OverlapResult
-    examples: tuple[Match, ...]
+    examples: tuple[Match, ...] = ()
+    tokeniser: str = "reference"
 
 
-def measure(train: Corpus, test: Corpus, *, settings: Settings | None = None) -> OverlapResult:
-    """Overlap of every test sample with the training set: the least over context and response, the most over training.
+def measure(
+    train: Data,
+    test: Data | None = None,
+    *,
+    unit: str | None = None,
+    column: str | None = None,
+    settings: Settings | None = None,
+) -> OverlapResult:
+    """Overlap of every test unit with the training set: the least over context and response, the most over training.
+
+    Without a test set, each unit of the one corpus is held against the rest of it. Units are samples, or dialogues
+    within one corpus, unless `unit` says dialogue, turn or sample. Lists of strings, lists of (context, response)
+    tuples and a text `column` of a data set are compared as what they are.
 
     >>> corpus = load("dailydialog")                                               # doctest: +SKIP
     >>> measure(corpus.split("train"), corpus.split("test")).identical_share       # doctest: +SKIP
     0.23145400593471812
+    >>> measure(["a b c d"], ["a b c e"]).ratio.tolist()
+    [0.75]
     """
-    return measure_with_examples(train, test, choose=lambda result: [], settings=settings).result
+    return measure_with_examples(
+        train, test, choose=lambda result: [], unit=unit, column=column, settings=settings
+    ).result
 
 
 def measure_with_examples(
-    train: Corpus, test: Corpus, *, choose: Callable[[OverlapResult], list[int]], settings: Settings | None = None
+    train: Data,
+    test: Data | None = None,
+    *,
+    choose: Callable[[OverlapResult], list[int]],
+    unit: str | None = None,
+    column: str | None = None,
+    settings: Settings | None = None,
 ) -> Measured:
     """The same, with the matches at chosen places spelt out."""
     settings = settings or Settings()
-    known, probes = (sample_table(corpus, context_turns=settings.context_turns) for corpus in (train, test))
-    result = _measured(known, probes, _origin(train, test, settings), settings)
-    return Measured(result, tuple(_match(result, place, known, probes) for place in choose(result)))
+    chosen = unit or ("dialogue" if test is None else "sample")
+    known, probes = (
+        None if data is None else side_of(data, unit=chosen, column=column, context_turns=settings.context_turns)
+        for data in (train, test)
+    )
+    assert known is not None
+    result = compared(known, probes, settings)
+    examples = tuple(match_at(result, place, known, probes or known) for place in choose(result))
+    return Measured(result, examples, settings.tokeniser)
 
 
-def sample_table(corpus: Corpus, *, context_turns: int) -> pa.Table:
-    """Samples as the room sees them: a line break between turns of a context, which no token crosses."""
-    return samples(corpus, context_turns=context_turns).to_table(separator="\n")
+def compared(known: Side, probes: Side | None, settings: Settings) -> OverlapResult:
+    """The best match of each probe among the known units; without probes, of each known unit among the others."""
+    if probes is not None and len(probes.texts) != len(known.texts):
+        raise UsageError(
+            f"A {known.unit} and a {probes.unit} cannot be compared: one has a context and a response, the other "
+            "does not. Give both sides in the same form, or choose a unit of one text."
+        )
+    columns = [*known.texts, *(probes.texts if probes is not None else ())]
+    bags, _ = bags_of(*columns, tokeniser=settings.tokeniser)
+    width = len(known.texts)
+    mine = bags[width:] or bags
+    best = best_match(list(zip(mine, bags[:width], strict=True)), is_self=probes is None)
+    side = known if probes is None else probes
+    partners = known.ids.take(pa.array(best.match, mask=best.match < 0))
+    return OverlapResult(
+        best.ratio,
+        best.match,
+        n_train=len(known),
+        origin=origin_of(known, probes, settings),
+        unit=side.unit,
+        is_within=probes is None,
+        ids=side.ids,
+        partners=partners,
+    )
 
 
-def _measured(known: pa.Table, probes: pa.Table, origin: Origin, settings: Settings) -> OverlapResult:
-    columns = [table[name] for table in (known, probes) for name in ("context", "response")]
-    (known_contexts, known_responses, contexts, responses), _ = bags_of(*columns, tokeniser=settings.tokeniser)
-    best = best_match([(contexts, known_contexts), (responses, known_responses)])
-    return OverlapResult(best.ratio, best.match, n_train=len(known), origin=origin)
+def origin_of(known: Side, probes: Side | None, settings: Settings) -> Origin:
+    """What has to be repeated to get the same ratios."""
+    side = known if probes is None else probes
+    choices = {
+        "train": None if probes is None else known.name,
+        "unit": side.unit,
+        "context": settings.context_turns if len(side.texts) > 1 else None,
+        "tok": settings.tokeniser,
+    }
+    return Origin(corpus=side.name, settings={key: value for key, value in choices.items() if value is not None})
 
 
-def _origin(train: Corpus, test: Corpus, settings: Settings) -> Origin:
-    known = f"{train.name}@{train.fingerprint}"
-    choices = {"train": known, "context": settings.context_turns, "tok": settings.tokeniser}
-    return Origin(corpus=f"{test.name}@{test.fingerprint}", settings=choices)
-
-
-def _match(result: OverlapResult, place: int, known: pa.Table, probes: pa.Table) -> Match:
-    one = probes.slice(place, 1).to_pylist()[0]
-    other = known.slice(int(result.match[place]), 1).to_pylist()[0]
-    texts = (one["context"], one["response"], other["context"], other["response"])
-    return Match(one["dialogue"], other["dialogue"], float(result.ratio[place]), *texts)
+def match_at(result: OverlapResult, place: int, known: Side, probes: Side) -> Match:
+    """The match of one probe, spelt out."""
+    other = int(result.match[place])
+    texts, partner_texts = (
+        tuple(column[spot].as_py() for column in side.texts) for side, spot in ((probes, place), (known, other))
+    )
+    return Match(probes.ids[place].as_py(), known.ids[other].as_py(), float(result.ratio[place]), texts, partner_texts)

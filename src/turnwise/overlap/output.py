@@ -1,50 +1,162 @@
-"""Results of the overlap room on disk: tables, and a cleaned corpus with its ledger. Whole or not at all."""
+"""Results of the overlap room on disk, whole or not at all: runs with their tables, corpora, ledgers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
-from turnwise.atomic import whole_file, whole_folder
+from turnwise.atomic import whole_file
+from turnwise.corpus import Corpus
 from turnwise.corpus.write import write_messages
-from turnwise.errors import UsageError
+from turnwise.errors import OutputError, UsageError
 from turnwise.overlap.clean import Cleaned
+from turnwise.overlap.contamination import Contamination
+from turnwise.overlap.filter import Filtered
+from turnwise.overlap.ledger_report import cleaned_section, filtered_section
+from turnwise.overlap.measure import Measured
+from turnwise.overlap.report import section_of
+from turnwise.overlap.result import LEAK, OverlapResult, with_threshold
+from turnwise.report import read_run, write_run
+
+MATCHES = "matches.parquet"
+TABLE_WRITERS = {".parquet": pq.write_table, ".csv": pc.write_csv}
 
 
-def write_table(table: pa.Table, path: Path) -> None:
+def check_free(out: Path | None, *, overwrite: bool) -> None:
+    """Say before a long run that its folder is taken, not after it."""
+    if out is not None and not overwrite and out.is_dir() and any(out.iterdir()):
+        raise OutputError(f"{out}: this folder is not empty. Give a new one, or --overwrite to replace it.")
+
+
+def check_ending(path: Path | None) -> None:
+    """A table is Parquet or CSV."""
+    if path is not None and path.suffix not in TABLE_WRITERS:
+        raise UsageError(f"Give a file that ends in {' or '.join(TABLE_WRITERS)}, not {path}.")
+
+
+def write_table(table: pa.Table, path: Path, *, overwrite: bool = True) -> None:
     """A table as Parquet or CSV, by the ending of its name."""
-    writers = {".parquet": pq.write_table, ".csv": pc.write_csv}
-    if path.suffix not in writers:
-        raise UsageError(f"Give a file that ends in .parquet or .csv, not {path}.")
-    with whole_file(path) as unfinished:
-        writers[path.suffix](table, unfinished)
+    check_ending(path)
+    with whole_file(path, overwrite=overwrite) as unfinished:
+        TABLE_WRITERS[path.suffix](table, unfinished)
 
 
-def write_cleaned(cleaned: Cleaned, out: Path) -> None:
-    """Splits, dropped dialogues, samples and the ledger in one folder.
+def measured_data(
+    result: OverlapResult, *, threshold: float = LEAK, contamination: Contamination | None = None
+) -> dict[str, Any]:
+    """A measured overlap as JSON has it, with the scores on its parts where there are any."""
+    data = result.to_dict(with_threshold(threshold))
+    return data if contamination is None else {**data, "contamination": contamination.to_dict()}
+
+
+def write_result(
+    measured: Measured | OverlapResult,
+    out: str | Path,
+    *,
+    threshold: float = LEAK,
+    contamination: Contamination | None = None,
+    overwrite: bool = False,
+) -> Path:
+    """A run's folder (see `turnwise.report.run`) with `matches.parquet`: id, ratio and match of every unit."""
+    measured = Measured(measured) if isinstance(measured, OverlapResult) else measured
+    result = measured.result
+    return write_run(
+        out,
+        instrument="overlap",
+        data=measured_data(result, threshold=threshold, contamination=contamination),
+        section=section_of(measured, threshold=threshold, contamination=contamination),
+        origin=result.origin,
+        overwrite=overwrite,
+        fill=lambda folder: pq.write_table(result.table(), folder / MATCHES),
+    )
+
+
+def read_result(folder: str | Path) -> OverlapResult:
+    """The result that `write_result` kept, to be thresholded again without a rerun."""
+    run = read_run(folder)
+    path = Path(folder) / MATCHES
+    if run.instrument != "overlap" or not path.is_file():
+        raise UsageError(f"{folder}: expected what 'turnwise overlap measure … --out' wrote, found another run.")
+    try:
+        table = pq.read_table(path)
+        ratio, match = (np.asarray(table[name].to_numpy()) for name in ("ratio", "match"))
+        kept = {"n_train": int(run.data["n_train"]), "unit": run.data["unit"], "is_within": run.data["is_within"]}
+        return OverlapResult(ratio, match, origin=run.origin, ids=table["id"], partners=table["match_id"], **kept)
+    except (pa.ArrowException, KeyError, OSError) as error:
+        found = " ".join(str(error).split())
+        raise UsageError(f"{folder}: expected a whole overlap run, found {type(error).__name__}: {found}.") from error
+
+
+def write_cleaned(cleaned: Cleaned, out: str | Path, *, overwrite: bool = False) -> Path:
+    """Splits, dropped dialogues, samples, the ledger and a report in one folder.
 
     ::
 
         DIR/corpus/SPLIT.jsonl           the dialogues that were kept
         DIR/dropped.jsonl                those that were not
         DIR/pairs-K/SPLIT.parquet        samples with K turns of context, without exact duplicates
-        DIR/ledger.jsonl                 each dropped dialogue: its partner, their ratio, the pass
-        DIR/result.json                  the counts
+        DIR/ledger.jsonl                 each dropped dialogue and sample: its reason, partner, ratio and pass
+        DIR/result.json, report.html, …  the counts, as every run has them
     """
-    with whole_folder(out, overwrite=False) as folder:
-        (folder / "corpus").mkdir()
-        for split in cleaned.corpus.splits:
-            write_messages(cleaned.corpus.split(split), folder / "corpus" / f"{split}.jsonl")
-        if cleaned.dropped is not None:
-            write_messages(cleaned.dropped, folder / "dropped.jsonl")
-        for turns, tables in cleaned.pairs.items():
-            (folder / f"pairs-{turns}").mkdir()
-            for split, table in tables.items():
-                pq.write_table(table, folder / f"pairs-{turns}" / f"{split}.parquet")
-        ledger = (orjson.dumps(drop) + b"\n" for drop in cleaned.ledger)
-        (folder / "ledger.jsonl").write_bytes(b"".join(ledger))
-        (folder / "result.json").write_bytes(orjson.dumps(cleaned.to_dict(), option=orjson.OPT_INDENT_2))
+    return write_run(
+        out,
+        instrument="overlap-clean",
+        data=cleaned.to_dict(),
+        section=cleaned_section(cleaned),
+        origin=cleaned.origin,
+        overwrite=overwrite,
+        fill=lambda folder: _fill_cleaned(cleaned, folder),
+    )
+
+
+def _fill_cleaned(cleaned: Cleaned, folder: Path) -> None:
+    (folder / "corpus").mkdir()
+    for split in cleaned.corpus.splits:
+        write_messages(cleaned.corpus.split(split), folder / "corpus" / f"{split}.jsonl")
+    write_messages(cleaned.dropped, folder / "dropped.jsonl")
+    for turns, tables in cleaned.pairs.items():
+        (folder / f"pairs-{turns}").mkdir()
+        for split, table in tables.items():
+            pq.write_table(table, folder / f"pairs-{turns}" / f"{split}.parquet")
+    _write_ledger(cleaned.ledger(), folder)
+
+
+def write_filtered(filtered: Filtered, out: str | Path, *, overwrite: bool = False) -> Path:
+    """What is left of a test set, what went, and the ledger in one folder.
+
+    ::
+
+        DIR/kept.jsonl, DIR/dropped.jsonl  dialogues as messages; samples and texts are .parquet
+        DIR/ledger.jsonl                   each dropped item: its reason, partner and ratio
+        DIR/result.json, report.html, …    the counts, as every run has them
+    """
+    return write_run(
+        out,
+        instrument="overlap-filter",
+        data=filtered.to_dict(),
+        section=filtered_section(filtered),
+        origin=filtered.origin,
+        overwrite=overwrite,
+        fill=lambda folder: _fill_filtered(filtered, folder),
+    )
+
+
+def _fill_filtered(filtered: Filtered, folder: Path) -> None:
+    for name, rows in (("kept", filtered.kept), ("dropped", filtered.dropped)):
+        if isinstance(rows, Corpus):
+            write_messages(rows, folder / f"{name}.jsonl")
+        else:
+            pq.write_table(rows, folder / f"{name}.parquet")
+    _write_ledger(filtered.ledger(), folder)
+
+
+def _write_ledger(rows: Iterable[dict[str, Any]], folder: Path) -> None:
+    with (folder / "ledger.jsonl").open("wb") as file:
+        file.writelines(orjson.dumps(row) + b"\n" for row in rows)

@@ -1,79 +1,107 @@
-"""All pairs over a threshold: within one corpus or between two, of dialogues, turns or samples."""
+"""All pairs over a threshold: within one corpus or between two, of dialogues, turns, samples or texts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+import numba
 import numpy as np
 import pyarrow as pa
 
-from turnwise.corpus import Corpus
-from turnwise.errors import unknown_name
-from turnwise.overlap.clean import unit_texts
-from turnwise.overlap.join import Pairs, exact_threshold, join
-from turnwise.overlap.measure import sample_table
+from turnwise.errors import UsageError
+from turnwise.overlap.index import Pairs
+from turnwise.overlap.join import exact_threshold, join, join_distinct
+from turnwise.overlap.scan import Ints, Ranks
+from turnwise.overlap.sides import Data, Side, side_of
 from turnwise.overlap.tokens import Bags, bags_of
 
-UNITS = ("dialogue", "turn", "sample")
+Hashes = np.ndarray[Any, np.dtype[np.uint64]]
 
 
 @dataclass(frozen=True, eq=False)
 class OverlapPairs:
-    """Pairs of units, by id, with their overlap ratio; sorted by the first, then the second."""
+    """Pairs of units, by id, with their overlap ratio; sorted by the first, then the second.
+
+    Where only distinct bags of words were asked for, `first` and `second` are the first units that have them, and
+    `first_copies` and `second_copies` tell how many do.
+    """
 
     table: pa.Table  # first, second, ratio
     unit: str
     threshold: str
     units: int
+    distinct: int | None = None  # bags of words among the units
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
     def to_dict(self) -> dict[str, Any]:
         """The pairs' number as JSON has it; the pairs themselves go to a file."""
-        return {"unit": self.unit, "threshold": self.threshold, "units": self.units, "pairs": len(self)}
+        counts = {"units": self.units} if self.distinct is None else {"units": self.units, "distinct": self.distinct}
+        return {"unit": self.unit, "threshold": self.threshold, **counts, "pairs": len(self)}
 
 
 def pairs(
-    corpus: Corpus,
-    against: Corpus | None = None,
+    data: Data,
+    against: Data | None = None,
     *,
     unit: str = "dialogue",
     threshold: float | str = 0.75,
+    column: str | None = None,
     context_turns: int = 1,
     tokeniser: str = "reference",
+    is_distinct: bool = False,
 ) -> OverlapPairs:
     """Find all pairs of units whose overlap ratio is at least the threshold: exact, nothing is sampled or hashed away.
 
-    A sample (context, response) overlaps by the least of its two parts.
+    A sample (context, response) overlaps by the least of its two parts. Units with the same words make a pair each,
+    which in a large corpus of short turns is too many; `is_distinct` gives each bag of words once.
+
+    >>> pairs(["a b c", "x", "a b d"], threshold="0.6").table["ratio"].to_pylist()
+    [0.6666666666666666]
     """
-    if unit not in UNITS:
-        raise unknown_name("unit", unit, UNITS)
-    corpora = [corpus] if against is None else [corpus, against]
-    parts = [_texts(one, unit, context_turns) for one in corpora]
-    bags, _ = bags_of(*(column for columns in parts for column in columns), tokeniser=tokeniser)
-    width = len(parts[0])
-    sides = [bags[place : place + width] for place in range(0, len(bags), width)]
-    found, ratios = _joined(sides, threshold)
-    ids = [_ids(one, unit) for one in corpora]
-    table = pa.table({"first": ids[0].take(found.first), "second": ids[-1].take(found.second), "ratio": ratios})
-    return OverlapPairs(table, unit, str(threshold), len(ids[0]))
+    given = [data] if against is None else [data, against]
+    sides = [side_of(one, unit=unit, column=column, context_turns=context_turns) for one in given]
+    first, last = sides[0], sides[-1]
+    if len(first.texts) != len(last.texts):
+        raise UsageError(f"A {first.unit} and a {last.unit} cannot be compared. Give both sides in the same form.")
+    bags, _ = bags_of(*(column for side in sides for column in side.texts), tokeniser=tokeniser)
+    width = len(first.texts)
+    if is_distinct:
+        return _distinct(first, last, bags, str(threshold))
+    found, ratios = _joined(bags[:width], bags[width:] or None, threshold)
+    names = {"first": first.ids.take(pa.array(found.first)), "second": last.ids.take(pa.array(found.second))}
+    return OverlapPairs(pa.table({**names, "ratio": ratios}), first.unit, str(threshold), len(first))
 
 
-def _joined(sides: list[list[Bags]], threshold: float | str) -> tuple[Pairs, np.ndarray[Any, Any]]:
-    """Join the last part (a response, or the only part) and hold the others against the threshold as well."""
-    left, right = sides[0], sides[-1]
-    found = join(left[-1], right[-1] if len(sides) > 1 else None, threshold=threshold)
-    ratios = _ratios(left[-1], right[-1], found)
-    for one, other in zip(left[:-1], right[:-1], strict=True):
-        shared = np.array(
-            [
-                len(np.intersect1d(one.bag(i), other.bag(j), assume_unique=True))
-                for i, j in zip(found.first, found.second, strict=True)
-            ],
-            dtype=np.int64,
+def _distinct(first: Side, last: Side, bags: list[Bags], threshold: str) -> OverlapPairs:
+    """Pairs of the first units of each bag, with the number of units that have it."""
+    if len(first.texts) > 1:
+        raise UsageError(
+            "Distinct pairs are of whole texts: choose the unit dialogue or turn, or leave --distinct out."
         )
+    found = join_distinct(*bags, threshold=threshold)
+    one, other = found.pairs.first, found.pairs.second
+    columns = {
+        "first": first.ids.take(pa.array(one)),
+        "second": last.ids.take(pa.array(other)),
+        "ratio": _ratios(bags[0], bags[-1], found.pairs),
+        "first_copies": found.copies[one],
+        "second_copies": found.other_copies[other],
+    }
+    return OverlapPairs(pa.table(columns), first.unit, threshold, len(first), int((found.copies > 0).sum()))
+
+
+def _joined(left: list[Bags], right: list[Bags] | None, threshold: float | str) -> tuple[Pairs, np.ndarray[Any, Any]]:
+    """Join one part and hold the others against the threshold as well."""
+    main = rarest_part(left, right)
+    found = join(left[main], right[main] if right else None, threshold=threshold)
+    ratios = _ratios(left[main], (right or left)[main], found)
+    for part, (one, other) in enumerate(zip(left, right or left, strict=True)):
+        if part == main:
+            continue
+        shared = shared_tokens(one.offsets, one.tokens, other.offsets, other.tokens, found.first, found.second)
         sizes = one.sizes[found.first] + other.sizes[found.second]
         limit = exact_threshold(threshold)
         is_over = (2 * limit.denominator * shared >= limit.numerator * sizes) & (sizes > 0)
@@ -82,30 +110,53 @@ def _joined(sides: list[list[Bags]], threshold: float | str) -> tuple[Pairs, np.
     return found, ratios
 
 
+def rarest_part(left: list[Bags], right: list[Bags] | None) -> int:
+    """The part with the fewest identical bags: "yes" answers ten thousand questions, and few of those are the same."""
+    if len(left) == 1:
+        return 0
+    return int(np.argmin([_identical_pairs(one, right[part] if right else None) for part, one in enumerate(left)]))
+
+
+def _identical_pairs(left: Bags, right: Bags | None) -> int:
+    mine, counts = np.unique(_hashes(left.offsets, left.tokens), return_counts=True)
+    if right is None:
+        return int((counts * (counts - 1) // 2).sum())
+    theirs, others = np.unique(_hashes(right.offsets, right.tokens), return_counts=True)
+    _, here, there = np.intersect1d(mine, theirs, assume_unique=True, return_indices=True)
+    return int((counts[here] * others[there]).sum())
+
+
 def _ratios(one: Bags, other: Bags, found: Pairs) -> np.ndarray[Any, Any]:
     return np.asarray(2 * found.shared / np.maximum(1, one.sizes[found.first] + other.sizes[found.second]))
 
 
-def _texts(corpus: Corpus, unit: str, context_turns: int) -> list[Any]:
-    if unit == "turn":
-        return [corpus.turn_column("text")]
-    if unit == "sample":
-        table = sample_table(corpus, context_turns=context_turns)
-        return [table["context"], table["response"]]
-    return [unit_texts(corpus)]
+# --- Compiled ---------------------------------------------------------------------------------------------------------
 
 
-def _ids(corpus: Corpus, unit: str) -> pa.Array:
-    """Names of units: a dialogue's id; a turn's or a sample's is that with the place of the turn (from 1) behind it."""
-    ids = corpus.table["id"].combine_chunks()
-    if unit == "dialogue":
-        return ids
-    sizes = corpus.turns_per_dialogue
-    of = np.repeat(np.arange(len(sizes)), sizes)
-    place = np.arange(len(of)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + 1
-    chosen = np.flatnonzero(place > 1) if unit == "sample" else np.arange(len(of))
-    names = [
-        f"{name}#{number}"
-        for name, number in zip(ids.take(pa.array(of[chosen])).to_pylist(), place[chosen], strict=True)
-    ]
-    return pa.array(names, pa.string())
+@numba.njit(cache=True, nogil=True, parallel=True)
+def shared_tokens(left: Ints, left_tokens: Ranks, right: Ints, right_tokens: Ranks, first: Ints, second: Ints) -> Ints:
+    """How many tokens the bags of each pair share; tokens ascend within a bag, so one walk through both counts them."""
+    shared = np.zeros(len(first), dtype=np.int64)
+    for pair in numba.prange(len(first)):
+        one, one_end = left[first[pair]], left[first[pair] + 1]
+        other, other_end = right[second[pair]], right[second[pair] + 1]
+        count = 0
+        while one < one_end and other < other_end:
+            difference = left_tokens[one] - right_tokens[other]
+            count += difference == 0
+            one += difference <= 0
+            other += difference >= 0
+        shared[pair] = count
+    return shared
+
+
+@numba.njit(cache=True, nogil=True)
+def _hashes(offsets: Ints, tokens: Ranks) -> Hashes:
+    """A hash of each bag, good enough to guess by; empty bags, which match nothing, all differ."""
+    hashes = np.empty(len(offsets) - 1, dtype=np.uint64)
+    for bag in range(len(hashes)):
+        code = np.uint64(14695981039346656037)
+        for place in range(offsets[bag], offsets[bag + 1]):
+            code = (code ^ np.uint64(tokens[place])) * np.uint64(1099511628211)
+        hashes[bag] = code if offsets[bag] < offsets[bag + 1] else np.uint64(bag)
+    return hashes

@@ -1,4 +1,4 @@
-"""The overlap section of the report: how much leaks, how it is spread, and which sample matched which."""
+"""The overlap section of the report: how much leaks, how it is spread, and which unit matched which."""
 
 from __future__ import annotations
 
@@ -7,86 +7,136 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from turnwise.overlap.contamination import Contamination
 from turnwise.overlap.measure import Match, Measured
-from turnwise.overlap.result import THRESHOLDS, OverlapResult
-from turnwise.overlap.tokens import REFERENCE, reference_tokens
-from turnwise.report import Block, Fact, Facts, Mark, Prose, Section, ShownTurn, Table, Transcript, Verdict
+from turnwise.overlap.result import LEAK, OverlapResult, with_threshold
+from turnwise.overlap.tokens import REFERENCE, TOKENISERS
+from turnwise.report import Block, Column, Fact, Facts, Mark, Prose, Section, ShownTurn, Table, Transcript, Verdict
 from turnwise.report.cell import Cell
-from turnwise.report.charts import Axis, histogram
+from turnwise.report.charts import Axis, histogram, lines
 from turnwise.report.section import Level
 
-LEAK = 0.8  # over this a sample counts as leaked, as in Figure 2 of the paper
-TAKE_CARE, BAD = 0.01, 0.05  # shares of leaked samples from which a benchmark is doubtful, or worse
+TAKE_CARE, BAD = 0.01, 0.05  # shares of leaked units from which a benchmark is doubtful, or worse
+LISTED = 50  # matches in the table; matches.parquet has all
+LONGEST = 1500  # characters of a text that are shown
+PIECES = {"reference": REFERENCE, "words": re.compile(r"\w+"), "blanks": re.compile(r"\S+")}  # to be marked
 
 
-def section_of(measured: Measured) -> Section:
-    """A measured overlap as a section."""
+def section_of(measured: Measured, *, threshold: float = LEAK, contamination: Contamination | None = None) -> Section:
+    """A measured overlap as a section, with the scores on the parts of the test set where there are any."""
     result = measured.result
-    share = result.share_over(LEAK)
+    share = result.share_over(threshold)
     level: Level = "bad" if share >= BAD else "warn" if share >= TAKE_CARE else "good"
+    units, others = f"{_kind(result)}{result.unit}s", f"{'another' if result.is_within else 'a training'} {result.unit}"
+    where = "have a near-copy in the corpus" if result.is_within else "are in the training set"
     return Section(
         title="Overlap",
         anchor="overlap",
-        question="Is the test set in the training set?",
-        blocks=[*_blocks(result), *_matches(measured.examples)],
-        lead=f"{result.count_over(LEAK):,} of {result.n_test:,} test samples overlap with a training sample by more "
-        f"than {LEAK}; {result.identical:,} are identical to one.",
-        verdict=Verdict("of the test samples are in the training set", share, level, number_format=".1%"),
+        question="Does the corpus repeat itself?" if result.is_within else "Is the test set in the training set?",
+        blocks=[
+            *_blocks(result, threshold),
+            *(_scores(contamination) if contamination is not None else ()),
+            *_matches(result, threshold),
+            *shown_matches(measured.examples, measured.tokeniser, names=_names(result)),
+        ],
+        lead=f"{result.count_over(threshold):,} of {result.n_test:,} {units} overlap with {others} by more than "
+        f"{threshold:g}; {result.identical:,} are identical to one.",
+        verdict=Verdict(f"of the {units} {where}", share, level, number_format=".1%"),
         origin=result.origin,
     )
 
 
-def _blocks(result: OverlapResult) -> Iterator[Block]:
-    yield Facts(
-        [
-            Fact("Identical", result.identical_share, f"{result.identical:,} samples", ".1%"),
-            Fact(f"Over {LEAK}", result.share_over(LEAK), f"{result.count_over(LEAK):,} samples", ".1%"),
-            Fact("Test samples", result.n_test),
-            Fact("Training samples", result.n_train),
-        ]
-    )
+def _kind(result: OverlapResult) -> str:
+    return "" if result.is_within else "test "
+
+
+def _names(result: OverlapResult) -> tuple[str, str]:
+    return ("one", "other") if result.is_within else ("test", "train")
+
+
+def _blocks(result: OverlapResult, threshold: float) -> Iterator[Block]:
+    units = f"{result.unit}s"
+    facts = [
+        Fact("Identical", result.identical_share, f"{result.identical:,} {units}", ".1%"),
+        Fact(f"Over {threshold:g}", result.share_over(threshold), f"{result.count_over(threshold):,} {units}", ".1%"),
+        Fact(f"{_kind(result)}{units}".capitalize(), result.n_test),
+    ]
+    yield Facts(facts if result.is_within else [*facts, Fact(f"Training {units}", result.n_train)])
+    yield from _spread(result, threshold)
+    thresholds = with_threshold(threshold)
+    rows: list[list[Cell]] = [[f"over {t:g}", result.count_over(t), result.share_over(t)] for t in thresholds]
+    rows.append(["identical", result.identical, result.identical_share])
+    note = "Shares over a threshold are strict; identical units have the same words (in context and response)."
+    yield Table(["overlap", units, "share"], rows, f"{units.capitalize()} by their best overlap", notes=[note])
+
+
+def _spread(result: OverlapResult, threshold: float) -> Iterator[Block]:
     edges, counts = result.histogram()
+    units = f"{_kind(result)}{result.unit}s"
+    where = "the rest of the corpus" if result.is_within else "the training set"
     yield histogram(
         edges,
-        {"test samples": counts},
-        title="Best overlap of each test sample",
-        description=f"Histogram of the best overlap of {result.n_test:,} test samples with the training set, in bins "
+        {units: counts},
+        title=f"Best overlap of each {_kind(result)}{result.unit}",
+        description=f"Histogram of the best overlap of {result.n_test:,} {units} with {where}, in bins "
         f"of 0.05; {counts[-1]:,} lie in the last bin, from 0.95 to 1.",
         x=Axis("overlap ratio", ".2f", (0, 1)),
-        y=Axis("test samples", ",d"),
-        marks={f"leaked over {LEAK}": LEAK},
+        y=Axis(units, ",d"),
+        marks={f"leaked over {threshold:g}": threshold},
+        is_half=True,
     )
-    rows: list[list[Cell]] = [[f"over {t}", result.count_over(t), result.share_over(t)] for t in THRESHOLDS]
-    rows.append(["identical", result.identical, result.identical_share])
-    note = "Shares over a threshold are strict; identical samples have the same words in context and response."
-    yield Table(["overlap", "samples", "share"], rows, "Test samples by their best overlap", notes=[note])
+    shares = (np.cumsum(counts) / max(1, result.n_test)).tolist()
+    yield lines(
+        edges[1:],
+        {"share": shares},
+        title="The same, added up",
+        description=f"Cumulative share of {units} by best overlap: {shares[15]:.0%} lie under 0.8.",
+        x=Axis("overlap ratio up to", ".2f", (0, 1)),
+        y=Axis(f"share of {units}", ".0%", (0, 1)),
+        is_half=True,
+    )
 
 
-def _matches(examples: Sequence[Match]) -> Iterator[Block]:
-    if examples:
-        yield Prose("Words that both have are marked.", heading="Which sample matched which")
+def _scores(contamination: Contamination) -> Iterator[Block]:
+    text = "A model that remembers its training set scores high on the leaked part; the clean part says what it learnt."
+    yield Prose(text, heading="Scores with and without the leak")
+    yield contamination.table()
+
+
+def _matches(result: OverlapResult, threshold: float) -> Iterator[Block]:
+    places = result.closest(threshold, most=LISTED)
+    if len(places):
+        yield Prose("Words that both have are marked below.", heading=f"Which {result.unit} matched which")
+        rows = result.table().take(places).to_pylist()
+        cells: list[list[Cell]] = [[row["id"], row["match_id"], row["ratio"]] for row in rows]
+        total = result.count_over(threshold)
+        notes = [f"The closest {LISTED} of {total:,}; all are in matches.parquet."] if total > len(places) else []
+        yield Table([result.unit, "match", Column("overlap", ".3f")], cells, "Closest matches", notes=notes)
+
+
+def shown_matches(examples: Sequence[Match], tokeniser: str, *, names: tuple[str, str]) -> Iterator[Block]:
+    """Matches side by side, with the words that both have marked."""
     for match in examples:
-        yield Transcript(
-            [
-                _turn("test context", match.context, match.known_context),
-                _turn("train context", match.known_context, match.context),
-                _turn("test response", match.response, match.known_response),
-                _turn("train response", match.known_response, match.response),
-            ],
-            title=f"{match.test} and {match.train}, overlap {match.ratio:.2f}",
-            mark="shared with the other",
-        )
+        parts = ("context", "response") if len(match.texts) > 1 else ("",)
+        turns = []
+        for part, mine, theirs in zip(parts, match.texts, match.partner_texts, strict=True):
+            turns.append(_turn(f"{names[0]} {part}".strip(), mine, theirs, tokeniser))
+            turns.append(_turn(f"{names[1]} {part}".strip(), theirs, mine, tokeniser))
+        title = f"{match.id} and {match.partner}, overlap {match.ratio:.2f}"
+        yield Transcript(turns, title=title, mark="shared with the other")
 
 
-def _turn(name: str, text: str, other: str) -> ShownTurn:
-    shared = set(reference_tokens(other))
-    marks = [Mark(*found.span()) for found in re.finditer(REFERENCE, text) if found.group().lower() in shared]
-    return ShownTurn(name, text, marks=marks)
+def _turn(name: str, text: str, other: str, tokeniser: str) -> ShownTurn:
+    cut = TOKENISERS[tokeniser]
+    shared = set(cut(other))
+    shown = text if len(text) <= LONGEST else text[:LONGEST] + "…"
+    found = re.finditer(PIECES[tokeniser], shown)
+    return ShownTurn(name, shown, marks=[Mark(*one.span()) for one in found if shared.intersection(cut(one.group()))])
 
 
-def chosen_examples(result: OverlapResult, most: int = 5) -> list[int]:
+def chosen_examples(result: OverlapResult, most: int = 5, *, threshold: float = LEAK) -> list[int]:
     """Places worth showing: the closest matches that are not identical, and one that is."""
-    near = np.flatnonzero((result.ratio > LEAK) & (result.ratio < 1))
+    near = np.flatnonzero((result.ratio > threshold) & (result.ratio < 1))
     near = near[np.argsort(-result.ratio[near], kind="stable")][: most - 1]
     same = np.flatnonzero(result.ratio == 1)[:1]
     return [*near.tolist(), *same.tolist()]

@@ -1,4 +1,4 @@
-"""What was measured: a ratio and a match for every test sample, which can be thresholded again without a rerun."""
+"""What was measured: a ratio and a match for every unit, which can be thresholded again without a rerun."""
 
 from __future__ import annotations
 
@@ -7,44 +7,55 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from turnwise.overlap.best import Ratios
 from turnwise.overlap.scan import Ints
 from turnwise.record import Origin
 
 THRESHOLDS = (0.5, 0.6, 0.75, 0.8, 0.9, 0.99)
+LEAK = 0.8  # over this an item counts as leaked, as in Figure 2 of the paper
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True, eq=False)
 class OverlapResult:
-    """Overlap of test samples with a training set."""
+    """Overlap of test units with a training set, or of the units of one corpus with the rest of it."""
 
-    ratio: Ratios  # (test samples,) best overlap
-    match: Ints  # (test samples,) the first training sample that reaches it, or -1
+    ratio: Ratios  # (test units,) best overlap
+    match: Ints  # (test units,) the first training unit that reaches it, or -1
     n_train: int
     origin: Origin
+    unit: str = "sample"
+    is_within: bool = False  # each unit against the rest of its own corpus
+    ids: pa.ChunkedArray | None = None  # of the test units
+    partners: pa.ChunkedArray | None = None  # id of each match, or null
 
     @property
     def n_test(self) -> int:
-        """Number of test samples."""
+        """Number of test units."""
         return len(self.ratio)
 
+    def is_over(self, threshold: float) -> Flags:
+        """Which test units are strictly over a threshold."""
+        return np.asarray(self.ratio > threshold)
+
     def count_over(self, threshold: float) -> int:
-        """Test samples strictly over a threshold."""
-        return int((self.ratio > threshold).sum())
+        """Test units strictly over a threshold."""
+        return int(self.is_over(threshold).sum())
 
     def share_over(self, threshold: float) -> float:
-        """Share of test samples strictly over a threshold."""
+        """Share of test units strictly over a threshold."""
         return self.count_over(threshold) / self.n_test if self.n_test else 0.0
 
     @property
     def identical(self) -> int:
-        """Test samples with a ratio of exactly 1."""
+        """Test units with a ratio of exactly 1."""
         return int((self.ratio == 1).sum())
 
     @property
     def identical_share(self) -> float:
-        """Share of test samples with a ratio of exactly 1."""
+        """Share of test units with a ratio of exactly 1."""
         return self.identical / self.n_test if self.n_test else 0.0
 
     def histogram(self) -> tuple[list[float], list[int]]:
@@ -53,10 +64,23 @@ class OverlapResult:
         counts, _ = np.histogram(self.ratio, bins=edges)
         return edges.tolist(), counts.tolist()
 
+    def closest(self, threshold: float, most: int | None = None) -> Ints:
+        """Places of the units strictly over a threshold, the highest ratio first and the first of equals before."""
+        order = np.argsort(-self.ratio, kind="stable")
+        return np.asarray(order[: min(self.count_over(threshold), self.n_test if most is None else most)])
+
+    def table(self) -> pa.Table:
+        """One row for each test unit: its id, its ratio, the id of its match and the match's place."""
+        ids = self.ids if self.ids is not None else _places(np.arange(self.n_test))
+        partners = self.partners if self.partners is not None else _places(self.match)
+        return pa.table({"id": ids, "ratio": self.ratio, "match_id": partners, "match": self.match})
+
     def to_dict(self, thresholds: Sequence[float] = THRESHOLDS) -> dict[str, Any]:
         """The result as JSON has it."""
         edges, counts = self.histogram()
         return {
+            "unit": self.unit,
+            "is_within": self.is_within,
             "n_train": self.n_train,
             "n_test": self.n_test,
             "identical": self.identical,
@@ -66,3 +90,13 @@ class OverlapResult:
             "histogram": {"edges": edges, "counts": counts, "cumulative": np.cumsum(counts).tolist()},
             "signature": self.origin.signature,
         }
+
+
+def with_threshold(threshold: float) -> tuple[float, ...]:
+    """The usual thresholds and one more, in order."""
+    return tuple(sorted({*THRESHOLDS, threshold}))
+
+
+def _places(places: Ints) -> pa.ChunkedArray:
+    """Names for units that have none: their row from 1, null for no unit."""
+    return pa.chunked_array([pa.array(places + 1, mask=places < 0).cast(pa.large_string())])

@@ -6,12 +6,14 @@
     DIR/section.json     the section, so that runs can be joined into one page without running again
     DIR/report.html      the section alone
     DIR/tables/NAME.csv  and .tex and .parquet, for each table of the section
+
+An instrument may keep files of its own beside these; result.json lists them under `files`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,12 +49,19 @@ def write_run(
     section: Section,
     origin: Origin,
     overwrite: bool = True,
+    fill: Callable[[Path], None] | None = None,
 ) -> Path:
-    """Write a run's folder, whole or not at all; an earlier run in its place is replaced, nothing else ever is."""
+    """Write a run's folder, whole or not at all; an earlier run in its place is replaced, nothing else ever is.
+
+    `fill` puts the instrument's own files into the folder before anything else is there.
+    """
     out = Path(out)
     shown = _as_kept(section, origin)
     head = {"schema_version": SCHEMA_VERSION, "instrument": instrument, "origin": origin_to_dict(origin)}
     with whole_folder(out, overwrite=overwrite, check=_check_run) as folder:
+        if fill is not None:
+            fill(folder)
+            head["files"] = sorted(contents(folder))
         _write_json(folder / "result.json", {**head, "data": plain(data)})
         _write_json(folder / "section.json", {"schema_version": SCHEMA_VERSION, "section": shown.to_dict()})
         _write_tables(folder / "tables", shown.tables)
@@ -94,7 +103,7 @@ def _is_run(out: Path) -> bool:
 
 def _foreign_files(out: Path) -> set[str]:
     """Files beside those of a run; a table has three, so that a single one which somebody put there is foreign."""
-    found = contents(out)
+    found = contents(out).difference(map(str, _read_json(out / "result.json").get("files") or ()))
     tables = ({f"tables/{Path(file).stem}{ending}" for ending in TABLE_ENDINGS} for file in found)
     return found.difference(FILES, *(files for files in tables if files <= found))
 

@@ -1,0 +1,92 @@
+"""Killed at any moment, `clean` leaves nothing or a complete folder, and no rest that the next run stumbles over."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from turnwise.atomic import MARK
+from turnwise.corpus import generate, write
+
+Files = dict[str, bytes]
+Moment = Callable[[Path], bool]  # looks at the folder that OUT stands in
+
+
+def start(corpus: Path, out: Path, *more: object) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "turnwise", "overlap", "clean", corpus, "--out", out]
+    options = ["--test", 10, "--validation", 10, "--json", *more]
+    return subprocess.Popen([*map(str, [*command, *options])], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def finished(process: subprocess.Popen[bytes]) -> None:
+    _, complaint = process.communicate(timeout=300)
+    assert (process.returncode, complaint) == (0, b"")
+
+
+def files(folder: Path) -> Files:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def unfinished(parent: Path) -> list[Path]:
+    return list(parent.glob(f"{MARK}*"))
+
+
+def holds(count: int) -> Moment:
+    """The moment when this many files of the new folder are there."""
+    return lambda parent: any(len(list(folder.rglob("*.*"))) >= count for folder in unfinished(parent))
+
+
+def after(seconds: float) -> Moment:
+    end = time.monotonic() + seconds
+    return lambda parent: time.monotonic() >= end
+
+
+def killed_at(moment: Moment, process: subprocess.Popen[bytes], parent: Path) -> None:
+    while process.poll() is None and not moment(parent):
+        time.sleep(0.0005)
+    process.kill()
+    process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(generate(dialogues=120, seed=1), tmp_path_factory.mktemp("corpus") / "all.jsonl")[0]
+
+
+@pytest.fixture(scope="module")
+def whole(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Files:
+    """What an unbroken run writes."""
+    out = tmp_path_factory.mktemp("whole") / "out"
+    finished(start(corpus, out))
+    return files(out)
+
+
+def test_a_killed_run_leaves_nothing_or_everything_and_the_next_one_succeeds(
+    corpus: Path, whole: Files, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    counts = (0, 1, 5, 9, len(whole) - 1, len(whole))
+    moments = [after(0.3), *map(holds, counts), lambda parent: out.exists()]
+    for moment in moments:
+        killed_at(moment, start(corpus, out, "--overwrite"), tmp_path)
+        assert not out.exists() or files(out) == whole
+    assert unfinished(tmp_path), "no run was killed while it was writing"
+    finished(start(corpus, out, "--overwrite"))
+    assert files(out) == whole
+
+
+def test_a_killed_replacement_leaves_the_old_folder_or_the_new_one(corpus: Path, whole: Files, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    finished(start(corpus, out, "--seed", 7))
+    old = files(out)
+    assert old != whole
+    for moment in (holds(1), holds(len(whole)), lambda parent: files(out) == whole):
+        killed_at(moment, start(corpus, out, "--overwrite"), tmp_path)
+        assert files(out) in (old, whole)
+    finished(start(corpus, out, "--overwrite"))
+    assert files(out) == whole

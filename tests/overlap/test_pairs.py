@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from turnwise.corpus import Corpus, Dialogue, Turn
+from turnwise.errors import UsageError
+from turnwise.overlap import pairs
+from turnwise.overlap.pairs import rarest_part, shared_tokens
+from turnwise.overlap.tokens import bags_of
+
+Pair = tuple[str, str]
+WORDS = st.lists(st.sampled_from("abcde"), max_size=4).map(" ".join)
+SAMPLES = st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=12)
+
+
+@pytest.mark.parametrize(
+    ("unit", "found"),
+    [
+        ("dialogue", [("p", "q", 0.8)]),  # {hi, you, there} and {hi, you}: 2·2 / 5
+        ("turn", [("p#1", "q#1", 1.0), ("p#2", "q#2", 2 / 3)]),  # {you, there} and {you}: 2·1 / 3
+        ("sample", [("p#2", "q#2", 2 / 3)]),
+    ],
+)
+def test_pairs_of_any_unit_are_those_worked_by_hand(unit: str, found: list[tuple[str, str, float]]) -> None:
+    one = Dialogue((Turn("A", "Hi !"), Turn("B", "you there")), "p", "all")
+    other = Dialogue((Turn("A", "hi ,"), Turn("B", "You")), "q", "all")
+    table = pairs(Corpus.of([one]), Corpus.of([other]), unit=unit, threshold="0.6").table
+    assert [(row["first"], row["second"], row["ratio"]) for row in table.to_pylist()] == found
+
+
+def ratio(one: str, other: str) -> Fraction:
+    mine, theirs = set(one.split()), set(other.split())
+    return Fraction(2 * len(mine & theirs), len(mine) + len(theirs)) if mine | theirs else Fraction(0)
+
+
+def expected(left: list[Pair], right: list[Pair], limit: Fraction, *, is_self: bool) -> list[tuple[str, str, float]]:
+    return [
+        (str(i + 1), str(j + 1), float(found))
+        for i, one in enumerate(left)
+        for j, other in enumerate(right)
+        if (not is_self or i < j) and (found := min(map(ratio, one, other))) >= limit
+    ]
+
+
+@given(SAMPLES, st.sampled_from(["0.5", "2/3", "0.8", "1"]))
+def test_samples_within_a_list_pair_by_the_least_of_their_parts(samples: list[Pair], threshold: str) -> None:
+    table = pairs(samples, threshold=threshold).table
+    found = [(row["first"], row["second"], row["ratio"]) for row in table.to_pylist()]
+    assert found == expected(samples, samples, Fraction(threshold), is_self=True)
+
+
+@given(SAMPLES, SAMPLES, st.sampled_from(["0.5", "2/3", "0.8", "1"]))
+def test_samples_of_two_lists_pair_by_the_least_of_their_parts(
+    left: list[Pair], right: list[Pair], threshold: str
+) -> None:
+    table = pairs(left, right, threshold=threshold).table
+    found = [(row["first"], row["second"], row["ratio"]) for row in table.to_pylist()]
+    assert found == expected(left, right, Fraction(threshold), is_self=False)
+
+
+@pytest.mark.parametrize(
+    ("contexts", "responses", "part"),
+    [(["a", "b", "c"], ["yes", "yes", "yes"], 0), (["hi", "hi", "you"], ["a", "b", "c"], 1), (["", ""], ["a", "a"], 0)],
+)
+def test_samples_are_joined_by_the_part_that_repeats_less(contexts: list[str], responses: list[str], part: int) -> None:
+    bags, _ = bags_of(contexts, responses)
+    assert rarest_part(bags, None) == part
+    assert rarest_part(bags, bags) == part
+
+
+@given(SAMPLES)
+def test_shared_tokens_are_the_intersection(samples: list[Pair]) -> None:
+    (one, other), _ = bags_of([left for left, _ in samples], [right for _, right in samples])
+    places = np.arange(len(samples))
+    found = shared_tokens(one.offsets, one.tokens, other.offsets, other.tokens, places, places)
+    assert found.tolist() == [len(set(left.split()) & set(right.split())) for left, right in samples]
+
+
+def test_two_forms_are_not_compared() -> None:
+    with pytest.raises(UsageError, match="Give both sides in the same form"):
+        pairs([("a", "b")], ["a"])
+
+
+def test_units_with_the_same_words_are_given_once_with_their_number() -> None:
+    texts = ["a b c", "x y", "c b a", "a b d", "", "a b c", ""]
+    found = pairs(texts, threshold="0.6", is_distinct=True)
+    assert found.table.to_pylist() == [
+        {"first": "1", "second": "4", "ratio": 2 / 3, "first_copies": 3, "second_copies": 1}
+    ]
+    assert found.to_dict() == {"unit": "text", "threshold": "0.6", "units": 7, "distinct": 4, "pairs": 1}
+
+
+def test_distinct_pairs_spelt_out_are_all_pairs() -> None:
+    texts = ["a b c", "a b d", "c b a", "a c", "d a b", "q", "a b c"]
+    spelt = pairs(texts, threshold="0.6")
+    given = pairs(texts, threshold="0.6", is_distinct=True)
+    between = sum(row["first_copies"] * row["second_copies"] for row in given.table.to_pylist())
+    assert len(spelt) == between + 3 + 1  # three pairs of copies of "a b c", one of "a b d"
+
+
+def test_samples_are_not_given_once() -> None:
+    with pytest.raises(UsageError, match="leave --distinct out"):
+        pairs([("a", "b"), ("a", "b")], is_distinct=True)

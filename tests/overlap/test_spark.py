@@ -1,0 +1,316 @@
+"""Spark gives what one process gives, bit for bit, whichever way the bags meet."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from turnwise import overlap
+from turnwise.corpus import Corpus, Dialogue, Turn, load, write
+from turnwise.errors import CorpusError, MissingExtraError, OutputError, UsageError
+from turnwise.overlap.join import join
+from turnwise.overlap.spark.buckets import Plan, joined, prefix_lengths, sent
+from turnwise.overlap.spark.engine import Spark
+from turnwise.overlap.spark.frames import Limits
+from turnwise.overlap.spark.parquet import parquet_at
+from turnwise.overlap.spark.session import session_at
+from turnwise.overlap.spark.shards import Terms
+from turnwise.overlap.tokens import Bags
+
+pytestmark = pytest.mark.xdist_group("spark")  # one Java at a time, even where tests run on several cores
+REASON = (
+    "pyspark is not installed (extra: spark)"
+    if importlib.util.find_spec("pyspark") is None
+    else "no Java here: apt-get install default-jre-headless"
+    if shutil.which("java") is None
+    else ""
+)
+needs_spark = pytest.mark.skipif(bool(REASON), reason=REASON)
+
+# Everything is held, or next to nothing: then bags go to buckets, common tokens are cut, and probes go in slices.
+HELD = Limits()
+SPLIT = Limits(held_bytes=6_000, bags_per_bucket=200, bags_per_cell=8)
+
+SHORT_RUN = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # Java that does not compile for hours to come
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """As in an executor: for a few bags, waking threads costs more than the work."""
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    yield
+    numba.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAVA_TOOL_OPTIONS", SHORT_RUN)
+        with session_at("local[2]") as started:
+            for key, value in {"shuffle.partitions": "4", "codegen.wholeStage": "false"}.items():
+                started.conf.set(f"spark.sql.{key}", value)
+            yield started
+
+
+def texts(count: int, seed: int) -> list[str]:
+    """Few words, so that many overlap; copies, empty texts, single words and one text that all words are in."""
+    rng = np.random.default_rng(seed)
+    words = np.array(["yes", "no", "I", "you", "see", "why", "not", "Zürich", "x", "y", "z", "late"])
+    random = [" ".join(rng.choice(words, size=rng.integers(0, 8))) for _ in range(count)]
+    return ["", "yes", "yes", "yes", "...", " ".join(words), "a b c d", "a b c e", "a b c d", *random, ""]
+
+
+def corpus_of(count: int, seed: int) -> Corpus:
+    turns = iter(texts(3 * count, seed))
+    return Corpus.of(
+        [
+            Dialogue((Turn("A", next(turns)), Turn("B", next(turns)), Turn("A", next(turns))), f"d{i}", "all")
+            for i in range(count)
+        ]
+    )
+
+
+# --- Without Spark: what a task does ----------------------------------------------------------------------------------
+
+Sets = list[set[int]]
+SETS = st.lists(st.sets(st.integers(0, 12), max_size=10), max_size=20)
+THRESHOLDS = st.sampled_from(["0.5", "0.75", "0.8", "0.99", "1", "1/3", "0.01"]).map(Fraction)
+
+
+def bags(sets: Sets) -> Bags:
+    offsets = np.concatenate([[0], np.cumsum([len(one) for one in sets])]).astype(np.int64)
+    return Bags(offsets, np.array([token for one in sets for token in sorted(one)], dtype=np.int32))
+
+
+def rows(sets: Sets) -> pa.Table:
+    parts = pa.array([sorted(one) for one in sets], pa.list_(pa.int32()))
+    return pa.table({"key": pa.array(range(len(sets)), pa.int64()), "id": [""] * len(sets), "part_0": parts})
+
+
+def through_buckets(left: Sets, right: Sets | None, plan: Plan) -> list[tuple[int, int, float]]:
+    """Send, group and join as Spark does, in this process."""
+    sides = [rows(left)] if right is None else [rows(left), rows(right)]
+    table = pa.concat_tables(sent(side, plan=plan, is_right=place == 1) for place, side in enumerate(sides))
+    groups = [table.filter(pa.compute.equal(table["bucket"], bucket)) for bucket in set(table["bucket"].to_pylist())]
+    found = [row for group in groups for row in joined(group, plan=plan).to_pylist()]
+    return sorted((row["first"], row["second"], row["ratio"]) for row in found)
+
+
+def expected(left: Sets, right: Sets | None, threshold: Fraction, is_strict: bool) -> list[tuple[int, int, float]]:
+    pairs = join(bags(left), None if right is None else bags(right), threshold=threshold, is_strict=is_strict)
+    other = left if right is None else right
+    return [
+        (i, j, 2 * shared / (len(left[i]) + len(other[j])))
+        for i, j, shared in zip(pairs.first.tolist(), pairs.second.tolist(), pairs.shared.tolist(), strict=True)
+    ]
+
+
+@settings(max_examples=60)
+@given(
+    SETS,
+    SETS | st.none(),
+    THRESHOLDS,
+    st.booleans(),
+    st.integers(1, 4),
+    st.dictionaries(st.integers(0, 12), st.integers(2, 4)),
+)
+def test_every_pair_is_found_in_one_bucket_and_no_other(
+    left: Sets, right: Sets | None, threshold: Fraction, is_strict: bool, buckets: int, cut: dict[int, int]
+) -> None:
+    heavy, groups = np.array(sorted(cut), np.int32), np.array([cut[token] for token in sorted(cut)], np.int64)
+    plan = Plan(Terms(threshold, is_strict=is_strict, is_self=right is None), buckets, heavy, groups)
+    assert through_buckets(left, right, plan) == expected(left, right, threshold, is_strict)
+
+
+@pytest.mark.parametrize(
+    ("size", "threshold", "length"),
+    [(0, "3/4", 0), (1, "3/4", 1), (4, "3/4", 2), (10, "3/4", 5), (10, "1", 1)],
+    # Of 10 tokens at 3/4 the smallest partner has 6 and shares 6: the first shared token is among the first 5.
+)
+def test_a_prefix_is_one_longer_than_what_a_partner_may_lack(size: int, threshold: str, length: int) -> None:
+    assert prefix_lengths(np.array([size]), Fraction(threshold)).tolist() == [length]
+
+
+# --- On Spark ---------------------------------------------------------------------------------------------------------
+
+
+@needs_spark
+@pytest.mark.parametrize("limits", [HELD, SPLIT], ids=["held", "buckets"])
+@pytest.mark.parametrize("threshold", ["0.75", "1"])
+def test_pairs_within_one_set_are_those_of_one_process(session: Any, limits: Limits, threshold: str) -> None:
+    data = texts(150, seed=1)
+    here, there = overlap.pairs(data, threshold=threshold), Spark(session, limits).pairs(data, threshold=threshold)
+    assert len(here) > 0
+    assert there.table.to_pydict() == here.table.to_pydict()
+    assert there.to_dict() == here.to_dict()
+
+
+@needs_spark
+@pytest.mark.parametrize("limits", [HELD, SPLIT], ids=["held", "buckets"])
+def test_pairs_of_samples_between_two_corpora_are_those_of_one_process(session: Any, limits: Limits) -> None:
+    one, other = corpus_of(60, seed=2), corpus_of(50, seed=3)
+    options: dict[str, Any] = {"unit": "sample", "threshold": "0.5", "context_turns": 2}
+    here, there = overlap.pairs(one, other, **options), Spark(session, limits).pairs(one, other, **options)
+    assert len(here) > 0
+    assert there.table.to_pydict() == here.table.to_pydict()
+
+
+@needs_spark
+@pytest.mark.parametrize("limits", [HELD, SPLIT], ids=["held", "slices"])
+def test_the_best_match_is_that_of_one_process(session: Any, limits: Limits) -> None:
+    train, test = corpus_of(80, seed=4), corpus_of(60, seed=5)
+    here, there = overlap.measure(train, test), Spark(session, limits).measure(train, test)
+    assert there.table().to_pydict() == here.table().to_pydict()
+    assert there.to_dict() == here.to_dict()
+
+
+@needs_spark
+def test_the_best_match_in_the_rest_of_a_corpus_is_that_of_one_process(session: Any) -> None:
+    data = texts(150, seed=6)
+    here, there = overlap.measure(data), Spark(session, SPLIT).measure(data)
+    assert there.table().to_pydict() == here.table().to_pydict()
+
+
+@needs_spark
+@pytest.mark.parametrize("limits", [HELD, SPLIT], ids=["held", "buckets"])
+def test_every_pass_of_a_cleaning_is_that_of_one_process(session: Any, limits: Limits) -> None:
+    corpus = corpus_of(100, seed=7)
+    options: dict[str, Any] = {"threshold": "0.6", "validation": 3, "test": 3}
+    here, there = overlap.clean(corpus, **options), Spark(session, limits).clean(corpus, **options)
+    assert here.passes > 1
+    assert list(there.ledger()) == list(here.ledger())
+    assert there.to_dict() == here.to_dict()
+    assert there.corpus.table.equals(here.corpus.table)
+
+
+@needs_spark
+def test_real_dialogues_give_the_same_pairs(session: Any, data: Path) -> None:
+    corpus = load(data / "dailydialog", on_error="skip").split("validation")
+    options: dict[str, Any] = {"unit": "turn", "threshold": "0.75"}
+    limits = Limits(held_bytes=0, bags_per_bucket=5_000, bags_per_cell=100)
+    here, there = overlap.pairs(corpus, **options), Spark(session, limits).pairs(corpus, **options)
+    assert there.table.to_pydict() == here.table.to_pydict()
+
+
+# --- Parquet in and out -----------------------------------------------------------------------------------------------
+
+
+def mixed(count: int) -> Corpus:
+    """Splits that do not stand in corpus order."""
+    names = ["test", "extra", "train", "validation"]
+    dialogues = [dialogue._replace(split=names[i % 4]) for i, dialogue in enumerate(corpus_of(count, seed=8))]
+    return Corpus.of(dialogues)
+
+
+@needs_spark
+def test_parquet_is_read_by_spark_in_corpus_order(session: Any, tmp_path: Path) -> None:
+    corpus = mixed(40)
+    folder = tmp_path / "odd [name] é"
+    folder.mkdir()
+    shuffled = corpus.table.take(pa.array(np.argsort(np.arange(40) % 7, kind="stable")))
+    pq.write_table(shuffled.slice(0, 25), folder / "part-2.parquet", row_group_size=4)
+    pq.write_table(shuffled.slice(25), folder / "part-10.parquet")
+    given_one = parquet_at([str(folder)])
+    assert given_one is not None
+    here = overlap.pairs(load(folder), unit="turn", threshold="0.6")
+    there = Spark(session).pairs(given_one, unit="turn", threshold="0.6")
+    assert there.table.to_pydict() == here.table.to_pydict()
+    measured = Spark(session).measure(given_one.split("train"), given_one.split("test"))
+    expected_one = overlap.measure(load(folder).split("train"), load(folder).split("test"))
+    assert measured.table().to_pydict() == expected_one.table().to_pydict()
+    with pytest.raises(UsageError, match=r"No split 'tset' in .* Splits present: train, validation, test, "):
+        Spark(session).pairs(given_one.split("tset"))
+
+
+@needs_spark
+def test_a_column_of_texts_is_read_by_spark(session: Any, tmp_path: Path) -> None:
+    from turnwise.overlap.tables import read_texts
+
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"said": texts(60, seed=9)}), path)
+    given_one = parquet_at([str(path)], column="said")
+    assert given_one is not None
+    here, there = overlap.pairs(read_texts([path], column="said")), Spark(session).pairs(given_one)
+    assert there.table.to_pydict() == here.table.to_pydict()
+    pq.write_table(pa.table({"said": ["a", None]}), path)
+    with pytest.raises(CorpusError, match="expected a text in every row, found 1 rows without"):
+        Spark(session).pairs(given_one)
+
+
+@needs_spark
+def test_pairs_are_written_to_a_folder_that_is_whole_and_sorted(session: Any, tmp_path: Path) -> None:
+    data, out = texts(100, seed=10), tmp_path / "pairs"
+    written, here = Spark(session).pairs(data, folder=out), overlap.pairs(data)
+    assert {path.suffix for path in out.iterdir()} == {".parquet"}
+    assert pq.read_table(out).to_pydict() == here.table.to_pydict()
+    assert len(written) == len(here)
+    assert written.table.to_pydict() == here.table.slice(0, 20).to_pydict()
+    with pytest.raises(OutputError, match="is not empty"):
+        Spark(session).pairs(["a", "a"], folder=out)
+
+
+def test_what_is_no_parquet_of_ours_is_left_to_this_process(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"context": ["a"], "response": ["b"]}), tmp_path / "pairs.parquet")
+    assert parquet_at([str(tmp_path / "pairs.parquet")]) is None
+    assert parquet_at(["concierge"]) is None
+
+
+# --- The command line -------------------------------------------------------------------------------------------------
+
+
+def turnwise(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "turnwise", "overlap", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env={**os.environ, **environment})
+
+
+@needs_spark
+def test_the_command_line_gives_the_same_answer_and_no_noise(tmp_path: Path) -> None:
+    write(mixed(30), tmp_path / "chats", to="parquet")
+    arguments = ("pairs", tmp_path / "chats", "--unit", "turn", "--json", "--out")
+    done = turnwise(
+        *arguments, tmp_path / "there", "--engine", "spark", "--master", "local[1]", JAVA_TOOL_OPTIONS=SHORT_RUN
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    here = overlap.pairs(load(tmp_path / "chats"), unit="turn")
+    assert json.loads(done.stdout) == json.loads(json.dumps(here.to_dict()))
+    assert pq.read_table(tmp_path / "there").to_pydict() == here.table.to_pydict()
+
+
+def test_without_pyspark_the_message_is_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'turnwise\[spark\]'"), session_at("local[1]"):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "message"),
+    [
+        (("--engine", "sprak"), {}, "Unknown engine 'sprak'. Did you mean 'spark'?"),
+        (("--engine", "spark"), {"JAVA_HOME": "/nowhere"}, "Spark needs Java 17 or newer, found none in JAVA_HOME"),
+    ],
+)
+def test_what_spark_lacks_is_one_line(
+    arguments: tuple[str, ...], environment: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_text("Hi. __eou__ Hello. __eou__\n")
+    done = turnwise("pairs", tmp_path / "a.txt", *arguments, **environment)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"turnwise: {message}")
+    assert done.stderr.count("\n") == 1
