@@ -40,7 +40,8 @@ def our_mean(values: Any, method: str) -> Interval:
 
 def our_correlation(first: Any, second: Any, kind: str) -> Interval:
     """A correlation, ranked anew in every resample."""
-    return correlate(first, second, kind=kind, resampling=Resampling(RESAMPLES)).interval or (0.0, 0.0)
+    resampling = Resampling(RESAMPLES, method="percentile")
+    return correlate(first, second, kind=kind, resampling=resampling).interval or (0.0, 0.0)
 
 
 def scipys(data: tuple[Any, ...], statistic: Callable[..., Any], *, batch: int | None, method: str) -> Interval:
@@ -70,7 +71,8 @@ def library_correlation(kind: str, first: Any, second: Any) -> float:
 
 def our_bleu(pairs: Pairs) -> Interval:
     """Corpus BLEU with 1,000 resamples, texts included."""
-    found = score_pairs(pairs, metrics=["bleu-4"], resampling=Resampling(1000)).scores["bleu-4"]
+    resampling = Resampling(1000, method="percentile")
+    found = score_pairs(pairs, metrics=["bleu-4"], resampling=resampling).scores["bleu-4"]
     return found.interval or (0.0, 0.0)
 
 

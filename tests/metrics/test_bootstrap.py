@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from turnwise.errors import UsageError
 from turnwise.metrics import Resampling, bootstrap, mean_score, median_score, ratio_score
-from turnwise.metrics.bootstrap import FEW_DIALOGUES, Median, jackknife
-from turnwise.metrics.statistic import Clusters, FloatArray, Sums, mean_of
+from turnwise.metrics.bootstrap import MANY_DIALOGUES, Median
+from turnwise.metrics.statistic import Clusters, FloatArray, Sums
 from turnwise.record import Score
 
+PERCENTILE = Resampling(method="percentile")
 SKEWED = np.random.default_rng(5).exponential(size=40)
 MANY = 100_000
 
@@ -61,16 +62,36 @@ def test_bca_halves_ties_as_scipy_does() -> None:
 def test_whole_dialogues_are_drawn() -> None:
     # Thirty dialogues of a hundred equal items have the interval of thirty items, not of three thousand.
     alone = np.repeat([0.0, 0.0, 1.0], 10)
-    grouped = mean_score(np.repeat(alone, 100), clusters=np.repeat(np.arange(30), 100)).interval
-    assert grouped == pytest.approx(mean_score(alone).interval)
+    ids = np.repeat(np.arange(30), 100)
+    for resampling in (Resampling(), PERCENTILE):
+        grouped = mean_score(np.repeat(alone, 100), clusters=ids, resampling=resampling).interval
+        assert grouped == pytest.approx(mean_score(alone, resampling=resampling).interval)
     narrow = mean_score(np.repeat(alone, 100)).interval
     assert narrow is not None
     assert 0.31 < narrow[0] < narrow[1] < 0.36
 
 
 def test_the_same_seed_gives_the_same_interval() -> None:
-    assert mean_score(SKEWED) == mean_score(SKEWED)
-    assert mean_score(SKEWED).interval != mean_score(SKEWED, resampling=Resampling(seed=1)).interval
+    assert mean_score(SKEWED, resampling=PERCENTILE) == mean_score(SKEWED, resampling=PERCENTILE)
+    other = Resampling(method="percentile", seed=1)
+    assert mean_score(SKEWED, resampling=PERCENTILE).interval != mean_score(SKEWED, resampling=other).interval
+
+
+@pytest.mark.parametrize(
+    ("n", "asked", "made"),
+    [
+        (40, "jackknife", "jackknife"),
+        (40, "percentile", "percentile"),
+        (40, "bca", "bca"),
+        (29, "percentile", "jackknife"),  # a bootstrap of few is too narrow
+        (29, "bca", "jackknife"),
+        (MANY_DIALOGUES, "jackknife", "jackknife"),
+        (MANY_DIALOGUES + 1, "jackknife", "percentile"),  # too many to leave out one by one
+    ],
+)
+def test_the_signature_names_the_method_that_was_used(n: int, asked: str, made: str) -> None:
+    scored = mean_score(np.arange(float(n)), resampling=Resampling(100, method=asked))
+    assert f"interval:{made}-0.95|" in scored.signature
 
 
 @pytest.mark.parametrize("method", ["percentile", "bca"])
@@ -130,7 +151,7 @@ def test_the_signature_tells_how_the_interval_was_made() -> None:
 @pytest.mark.parametrize(
     ("values", "resamples", "signature", "reason"),
     [
-        ([1.0, 2.0, 4.0], 10, "interval:jackknife-0.95|dialogues:3|v:", None),
+        ([1.0, 2.0, 4.0], 10, "interval:jackknife-0.95|skewness:hall|dialogues:3|v:", None),
         ([1.0, 1.0, 1.0], 10, "dialogues:3|v:", "the value is the same whichever dialogue is left out"),
         ([1.0, 2.0], 10, "dialogues:2|v:", "an interval needs at least 3 dialogues, found 2"),
         ([1.0, 2.0, 4.0], 0, "dialogues:3|v:", "no resamples were asked for"),
@@ -173,54 +194,9 @@ def test_a_median_of_few_has_no_interval_for_the_jackknife_fails_there() -> None
 def test_the_median_has_an_interval_of_values() -> None:
     scored = median_score(np.arange(101.0))
     assert scored.value == 50
+    assert "interval:percentile-0.95|" in scored.signature  # whatever the default is
     assert scored.interval is not None
     assert 35 < scored.interval[0] < 50 < scored.interval[1] < 65
-
-
-def test_the_jackknife_of_a_mean_is_students_interval() -> None:
-    from scipy import stats
-
-    few = SKEWED[: FEW_DIALOGUES - 1]
-    expected = stats.t.interval(0.95, len(few) - 1, few.mean(), stats.sem(few))
-    assert mean_score(few).interval == pytest.approx(expected)
-
-
-@pytest.mark.parametrize(
-    ("bounds", "place", "restore", "scale"),
-    [
-        ((0.0, 1.0), lambda p: math.log(p / (1 - p)), lambda x: 1 / (1 + math.exp(-x)), "logit"),
-        ((-1.0, 1.0), math.atanh, math.tanh, "logit"),  # Fisher's z is half the logit of (1 + r) / 2
-        ((0.0, math.inf), math.log, math.exp, "log"),
-    ],
-)
-def test_the_jackknife_of_a_bounded_statistic_is_taken_where_there_are_no_bounds(
-    bounds: tuple[float, float], place: Callable[[float], float], restore: Callable[[float], float], scale: str
-) -> None:
-    from scipy import stats
-
-    values = [0.9, 0.2, 0.7, 0.95]
-    statistic = mean_of(values, clusters=Clusters.of(None, n=4), undefined="", bounds=bounds)
-    left = [place((sum(values) - one) / 3) for one in values]
-    error = math.sqrt(3 / 4 * sum((one - sum(left) / 4) ** 2 for one in left))
-    centre, reach = place(sum(values) / 4), stats.t.ppf(0.975, 3) * error
-    made = jackknife(statistic, 0.95)
-    assert made.ends == pytest.approx((restore(centre - reach), restore(centre + reach)))
-    assert made.how["scale"] == scale
-
-
-@pytest.mark.parametrize(
-    ("values", "reason"),
-    [
-        ([1.0, 1.0, 1.0], "the value lies at its bound of 1"),
-        ([0.0, 0.0, 0.0], "the value lies at its bound of 0"),
-        ([0.0, 0.0, 0.5], "the value reaches its bound once some dialogue is left out"),
-        ([0.5, 0.5, 0.5], "the value is the same whichever dialogue is left out"),
-    ],
-)
-def test_a_bounded_statistic_without_an_error_has_no_interval(values: list[float], reason: str) -> None:
-    made = jackknife(mean_of(values, clusters=Clusters.of(None, n=3), undefined="", bounds=(0.0, 1.0)), 0.95)
-    assert made.ends is None
-    assert str(made.reason).startswith(reason)
 
 
 @pytest.mark.parametrize(

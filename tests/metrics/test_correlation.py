@@ -76,7 +76,7 @@ def test_the_interval_agrees_with_scipys_bootstrap(kind: str) -> None:
     expected = stats.bootstrap(
         (X, Y), scipy_correlation(kind), paired=True, vectorized=False, n_resamples=3000, method="percentile", rng=3
     )
-    found = correlate(X, Y, kind=kind).interval
+    found = correlate(X, Y, kind=kind, resampling=Resampling(method="percentile")).interval
     assert found == pytest.approx(tuple(expected.confidence_interval), abs=0.2 * float(expected.standard_error))
 
 
@@ -98,7 +98,10 @@ def test_what_has_no_correlation_says_why(kind: str, first: list[float], second:
 
 
 def test_a_constant_in_most_resamples_leaves_no_interval() -> None:
-    scored = correlate([0] * 39 + [1], range(40))  # the 1 is missing from a third of the resamples
+    # The 1 is missing from a third of the resamples, and from the sample that is left once it is left out.
+    by_leaving_out = correlate([0] * 39 + [1], range(40))
+    assert by_leaving_out.interval_reason == "there is no value once some dialogue is left out"
+    scored = correlate([0] * 39 + [1], range(40), resampling=Resampling(method="percentile"))
     assert scored.value is not None
     assert scored.interval is None
     assert "of 10000 resamples have a value, expected at least 95%" in str(scored.interval_reason)
@@ -111,6 +114,24 @@ def test_few_items_have_an_interval_within_the_bounds(kind: str) -> None:
     assert scored.interval is not None
     assert -1 < scored.interval[0] < scored.value < scored.interval[1] < 1
     assert "|interval:jackknife-0.95|scale:logit|" in scored.signature
+
+
+@pytest.mark.parametrize(("kind", "degree"), [("pearson", 1), ("spearman", 3), ("kendall", 2)])
+@pytest.mark.parametrize("n", [9, 10, 40])
+def test_the_error_of_a_rank_correlation_is_sens(kind: str, degree: int, n: int) -> None:
+    share = Correlation(np.stack([X[:n], Y[:n]]), Clusters.of(None, n=n), kind).error_share
+    assert share == pytest.approx((n - degree) / (n - 1) if n >= 10 else 1)
+
+
+def test_sens_error_of_kendalls_tau_is_that_of_its_structural_components() -> None:
+    # Sen (1960): each item's own tau, against all others; the variance of their mean, times two squared.
+    first, second = np.random.default_rng(8).normal(size=(2, 20))  # no ties
+    agree = np.sign(first[:, None] - first) * np.sign(second[:, None] - second)
+    own = agree.sum(axis=1) / 19
+    statistic = Correlation(np.stack([first, second]), Clusters.of(None, n=20), "kendall")
+    left_out = statistic.left_out()
+    error = np.sqrt(19 / 20 * ((left_out - left_out.mean()) ** 2).sum())
+    assert statistic.error_share * error == pytest.approx(2 * own.std(ddof=1) / np.sqrt(20))
 
 
 def test_an_outlier_does_not_hide_how_the_others_vary() -> None:

@@ -106,10 +106,10 @@ def test_the_bootstrap_agrees_with_williams_on_normal_variables() -> None:
 
 def test_few_dialogues_give_a_difference_and_an_interval_but_no_p_value() -> None:
     rng = np.random.default_rng(6)
-    people, first, second = rng.normal(size=(3, 20))
+    people, first, second = rng.normal(size=(3, 9))
     found = compare_correlations(people, first, second)
     assert found.p_value is None
-    assert found.reason == "the bootstrap needs at least 30 dialogues, found 20"
+    assert found.reason == "the bootstrap needs at least 10 dialogues, found 9"
     assert found.difference.interval is not None
 
 

@@ -66,6 +66,30 @@ def test_the_interval_is_the_jackknife_of_the_logit(name: str, scale: float) -> 
     assert "interval:jackknife-0.95" in scored.signature
 
 
+def test_a_type_of_several_dialogues_counts_once_in_the_error() -> None:
+    # Words of one response: three in each, fifteen in each of the last two. Of two responses: "a" to "c" (one pair) and
+    # "d" (another). Of three: "e". Of all but the last two: "f".
+    said = [[f"{place}-{word}" for word in range(15 if place > 17 else 3)] for place in range(20)]
+    for word, places in {"a": (0, 1), "b": (0, 1), "c": (0, 1), "d": (2, 3), "e": (4, 5, 6), "f": range(18)}.items():
+        for place in places:
+            said[place].append(word)
+    statistic = distinct_grams(said, Clusters.of(None, n=20), order=1)
+    left_out = statistic.left_out()
+    jackknife = 19 / 20 * ((left_out - left_out.mean()) ** 2).sum()
+    shared = (3**2 + 1 - 1 + 1) / statistic.totals.sum() ** 2  # pairs, less triples, and the eighteen
+    assert statistic.error_share**2 == pytest.approx(1 - shared / jackknife)
+
+
+def test_few_dialogues_keep_the_wide_error_of_the_jackknife() -> None:
+    words = [text.split() for text in ["a b", "a c c", "b d", "a b c"]]
+    assert distinct_grams(words, Clusters.of(None, n=4), order=1).error_share == 1
+
+
+def test_at_most_half_of_the_variance_is_taken_off() -> None:
+    said = [["x", str(place // 2), str(place // 2 + 100)] for place in range(20)] + [["y"], ["z", "z"]]
+    assert distinct_grams(said, Clusters.of(None, n=22), order=1).error_share == pytest.approx(np.sqrt(0.5))
+
+
 def _leaving_one_out(words: list[list[str]]) -> list[list[list[str]]]:
     return [words[:place] + words[place + 1 :] for place in range(len(words))]
 

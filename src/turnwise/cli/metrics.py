@@ -32,7 +32,7 @@ def metrics(
     ] = None,
     tokeniser: Annotated[str, typer.Option("--tokeniser", help="sacreBLEU's 13a, or a paper's.")] = "13a",
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Compare without case.")] = False,
-    interval: Annotated[str, typer.Option("--interval", help="percentile or bca.")] = "percentile",
+    interval: Annotated[str, typer.Option("--interval", help="jackknife, percentile or bca.")] = "jackknife",
     test: Annotated[str, typer.Option("--test", help="With --compare: randomisation or bootstrap.")] = "randomisation",
     resamples: Annotated[int, typer.Option("--resamples", min=100, help="Of the bootstrap and the test.")] = 10_000,
     seed: Annotated[int, typer.Option("--seed", help="Same seed, same intervals.")] = 0,

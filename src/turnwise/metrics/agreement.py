@@ -119,6 +119,11 @@ class Ceiling:
         useful = tuple(one for one in each if one.n >= FEWEST_ITEMS and math.isfinite(one.value()))
         return cls(useful, len(matrix), used.count, used.is_grouped)
 
+    @property
+    def error_share(self) -> float:
+        """What is left of the jackknife's standard error, as of each correlation."""
+        return min((one.error_share for one in self.annotators), default=1.0)
+
     def value(self) -> float:
         """The mean over annotators, weighted by their shared items, or NaN."""
         if not self.annotators:

@@ -1,20 +1,18 @@
 """Intervals: how far a number would move if other dialogues of the same kind had been measured.
 
-`percentile` and `bca` (bias-corrected and accelerated) are the bootstrap of Efron and Tibshirani, *An
-Introduction to the Bootstrap* (1993), chapters 13 and 14, with whole dialogues as the units that are drawn.
-
-With few dialogues a bootstrap is too narrow: it knows neither Student's t nor the n − 1 of a variance. Of the mean
-of normal values its 95 % intervals cover 90 % at 10, 92.9 % at 20 and 93.6 % at 30 dialogues. Below 30, and for a
-statistic that cannot be bootstrapped (`distinct`), the interval is the jackknife's of chapter 11 with Student's t,
-on a scale that keeps it within the statistic's bounds. Where there is none, the score says why. Skewed statistics
-need more: at 30 to 40 items the percentile interval of Pearson's correlation covers 91 to 92 %, from 150 on 93 %.
+The default is the jackknife of `jackknife.py`. `percentile` and `bca` (bias-corrected and accelerated) are the
+bootstrap of Efron and Tibshirani, *An Introduction to the Bootstrap* (1993), chapters 13 and 14, with whole dialogues
+as the units that are drawn. It is too narrow with few dialogues, for it knows neither Student's t nor the n − 1 of a
+variance, so below 30 the jackknife takes its place, as it does for a statistic that cannot be bootstrapped
+(`distinct`). The median, which moves in steps, is bootstrapped whatever was asked for, and so are more dialogues than
+can be left out one by one. Where there is no interval, the score says why.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -22,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnwise.errors import UsageError, unknown_name
+from turnwise.metrics.jackknife import Made, centred, jackknife, snapped
 from turnwise.metrics.kernels import compiled
 from turnwise.metrics.resample import left_out_by_counts, resample
 from turnwise.metrics.statistic import (
@@ -34,7 +33,6 @@ from turnwise.metrics.statistic import (
     Resampled,
     Statistic,
     Sums,
-    bounds_of,
     columns,
     is_grouped,
     is_stepwise,
@@ -45,8 +43,8 @@ from turnwise.record import Origin, Score
 
 FEWEST_DIALOGUES = 3  # with one or two there is hardly anything to leave out
 FEW_DIALOGUES = 30  # below this a bootstrap of normal values covers less than 93.5 %
+MANY_DIALOGUES = 10_000  # above this leaving out each costs more than 10,000 resamples, and both agree
 DEFINED_SHARE = 0.95  # of the resamples; with fewer the interval would describe a selection of them
-ROUNDING = 1e-12  # of a value or a spread; sums in another order differ in their last digits
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ class Resampling:
 
     resamples: int = 10_000
     level: float = 0.95
-    method: str = "percentile"
+    method: str = "jackknife"
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -74,15 +72,6 @@ class Resampling:
         return np.random.default_rng(self.seed)
 
 
-@dataclass(frozen=True)
-class Made:
-    """An interval and how it was made, or why there is none."""
-
-    ends: Interval | None
-    reason: str | None = None
-    how: Mapping[str, Any] = field(default_factory=dict)  # what the signature says of it
-
-
 def percentile(values: FloatArray, statistic: Resampled, level: float) -> Interval:
     """The middle share of the resampled values."""
     return _quantiles(values, (1 - level) / 2, (1 + level) / 2)
@@ -97,118 +86,49 @@ def bca(values: FloatArray, statistic: Resampled, level: float) -> Interval | No
     if not 0 < below < 1:
         return None
     left_out = statistic.left_out()
-    bias, acceleration = ndtri(below), _acceleration(_snapped(left_out[np.isfinite(left_out)], value))
+    bias, acceleration = ndtri(below), _acceleration(snapped(left_out[np.isfinite(left_out)], value))
     edges = bias + ndtri(np.array([(1 - level) / 2, (1 + level) / 2]))
     low, high = ndtr(bias + edges / (1 - acceleration * edges))
     return _quantiles(values, float(low), float(high)) if low <= high else None
 
 
-# Ways to an interval by resampling. How to choose: `percentile` where the resamples are nearly symmetric,
-# `bca` for skewed statistics; it also leaves out every dialogue in turn.
-INTERVALS: Mapping[str, Callable[[FloatArray, Resampled, float], Interval | None]] = {
+# Ways to an interval by resampling: `percentile` where the resamples are nearly symmetric, `bca` for skewed
+# statistics; it also leaves out every dialogue in turn.
+BOOTSTRAPS: Mapping[str, Callable[[FloatArray, Resampled, float], Interval | None]] = {
     "percentile": percentile,
     "bca": bca,
 }
+INTERVALS = ("jackknife", *BOOTSTRAPS)
 DEFAULT = Resampling()
-
-
-def jackknife(statistic: Statistic, level: float) -> Made:
-    """Value ± Student's t times the jackknife standard error, leaving out one dialogue at a time (equation 11.5).
-
-    Between bounds all this happens to logit((value − low) / (high − low)), for a correlation Fisher's z, above a
-    single bound to log(value − low), and the ends are mapped back. How often 95 % intervals hold the truth, in
-    simulations with 10 and 20 dialogues: means and Pearson's correlation of normal values 93.5 to 95.5 %; a mean of
-    exponential values 90 and 91 %; Spearman's and Kendall's correlations 96 to 99 %, for left-out ranks move in
-    steps; Dist-1 97 %, Dist-2 97 to 99 %, a little too wide by nature (Efron and Stein 1981). With 5 dialogues it is
-    88 % (exponential) to 99 % (ranks), and half of the rank correlations and most Dist-2 have no interval, since some
-    left-out value reaches a bound.
-    """
-    from scipy.stats import t
-
-    if is_stepwise(statistic):
-        found = f"at least {FEW_DIALOGUES} dialogues, found {statistic.dialogues}"
-        return Made(None, f"an interval of a statistic that moves in steps, as the median does, needs {found}")
-    values, value, m = statistic.left_out(), statistic.value(), statistic.dialogues
-    if not np.isfinite(values).all():
-        return Made(None, "there is no value once some dialogue is left out")
-    scale = _scale_of(bounds_of(statistic))
-    placed, centre = scale.place(values), float(scale.place(np.array([value]))[0])
-    if not np.isfinite(centre):
-        return Made(None, f"the value lies at its bound of {value:g}, where leaving out dialogues shows no error")
-    if not np.isfinite(placed).all():
-        return Made(None, "the value reaches its bound once some dialogue is left out")
-    differences, largest = _centred(_snapped(placed, centre))
-    error = largest * math.sqrt((m - 1) / m * float((differences**2).sum()))
-    if error == 0:
-        return Made(None, "the value is the same whichever dialogue is left out, so there is no error to estimate")
-    reach = float(t.ppf((1 + level) / 2, m - 1)) * error
-    low, high = scale.restore(np.array([centre - reach, centre + reach])).tolist()
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return Made(None, "an end of the interval is larger than any number that can be written")
-    return Made((low, high), how={"interval": f"jackknife-{level:g}", "scale": scale.name})
-
-
-@dataclass(frozen=True)
-class Scale:
-    """Where the jackknife takes place: values at a bound go to infinity, and nothing comes back from beyond it."""
-
-    name: str | None
-    place: Callable[[FloatArray], FloatArray]
-    restore: Callable[[FloatArray], FloatArray]
-
-
-def _scale_of(bounds: Interval | None) -> Scale:
-    from scipy.special import expit, logit
-
-    low, high = bounds or (-math.inf, math.inf)
-    if math.isinf(low):
-        return Scale(None, lambda values: values, lambda placed: placed)
-    if math.isinf(high):
-        return Scale("log", lambda values: _log(values - low), lambda placed: low + _exp(placed))
-    width = high - low
-    return Scale(
-        "logit",
-        lambda values: np.asarray(logit(_off_bounds((values - low) / width))),
-        lambda placed: np.asarray(low + width * expit(placed)),
-    )
-
-
-def _off_bounds(shares: FloatArray) -> FloatArray:
-    """Put what lies at a bound, or beyond it by rounding, exactly there."""
-    return np.where(shares <= ROUNDING, 0.0, np.where(shares >= 1 - ROUNDING, 1.0, shares))
-
-
-def _log(values: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.log(values))
-
-
-def _exp(values: FloatArray) -> FloatArray:
-    with np.errstate(over="ignore"):
-        return np.asarray(np.exp(values))
 
 
 def estimate(statistic: Statistic, *, resampling: Resampling = DEFAULT) -> Made:
     """The interval of a statistic, or the reason why too few dialogues or resamples carry it."""
+    found, is_few = statistic.dialogues, statistic.dialogues < FEW_DIALOGUES
     if resampling.resamples == 0:
         return Made(None, "no resamples were asked for")
-    if statistic.dialogues < FEWEST_DIALOGUES:
-        return Made(None, f"an interval needs at least {FEWEST_DIALOGUES} dialogues, found {statistic.dialogues}")
-    if isinstance(statistic, Resampled) and statistic.dialogues >= FEW_DIALOGUES:
-        return _bootstrap(statistic, resampling)
+    if found < FEWEST_DIALOGUES:
+        return Made(None, f"an interval needs at least {FEWEST_DIALOGUES} dialogues, found {found}")
+    if is_stepwise(statistic) and is_few:
+        steps = "an interval of a statistic that moves in steps, as the median does,"
+        return Made(None, f"{steps} needs at least {FEW_DIALOGUES} dialogues, found {found}")
+    is_wanted = resampling.method in BOOTSTRAPS or is_stepwise(statistic) or found > MANY_DIALOGUES
+    if isinstance(statistic, Resampled) and is_wanted and not is_few:
+        return bootstrap(statistic, resampling)
     return jackknife(statistic, resampling.level)
 
 
-def _bootstrap(statistic: Resampled, resampling: Resampling) -> Made:
+def bootstrap(statistic: Resampled, resampling: Resampling) -> Made:
+    """The interval by resampling dialogues: the percentiles where no other way was asked for."""
+    method = resampling.method if resampling.method in BOOTSTRAPS else "percentile"
     values = resample(statistic, resamples=resampling.resamples, rng=resampling.rng)
-    defined = _snapped(values[np.isfinite(values)], statistic.value())
+    defined = snapped(values[np.isfinite(values)], statistic.value())
     if reason := too_few_defined(len(defined), len(values)):
         return Made(None, reason)
-    ends = INTERVALS[resampling.method](defined, statistic, resampling.level)
+    ends = BOOTSTRAPS[method](defined, statistic, resampling.level)
     if ends is None:
         return Made(None, "all resamples lie on one side of the value, more bias than can be corrected")
-    how = {"interval": f"{resampling.method}-{resampling.level:g}", "resamples": resampling.resamples}
-    return Made(ends, how=how)
+    return Made(ends, how={"interval": f"{method}-{resampling.level:g}", "resamples": resampling.resamples})
 
 
 def too_few_defined(defined: int, drawn: int) -> str | None:
@@ -363,27 +283,9 @@ def _weighted_medians(counts: IntArray, codes: IntArray, values: FloatArray, fou
 
 def _acceleration(left_out: FloatArray) -> float:
     """Skewness of the jackknife values over six (equation 14.15); 0 for a constant."""
-    differences, _ = _centred(-left_out)
+    differences, _ = centred(-left_out)
     spread = float((differences**2).sum())
     return float((differences**3).sum()) / (6 * spread**1.5) if spread > 0 else 0.0
-
-
-def _centred(values: FloatArray) -> tuple[FloatArray, float]:
-    """Differences from the mean in units of the largest, and that; squares of large ones would overflow."""
-    if not len(values) or values.min() == values.max():  # a mean of equal numbers may differ in its last digit
-        return np.zeros_like(values), 0.0
-    differences = values - values.mean()
-    largest = float(np.abs(differences).max())
-    return differences / largest, largest
-
-
-def _snapped(values: FloatArray, value: float) -> FloatArray:
-    """Make equal what equals the value up to rounding: a constant lies in its own interval, and ties are ties."""
-    if not len(values):
-        return values
-    with np.errstate(over="ignore", invalid="ignore"):
-        near = np.abs(values - value) <= ROUNDING * max(abs(value), float(values.max() - values.min()))
-    return np.where(near, value, values)
 
 
 def _quantiles(values: FloatArray, low: float, high: float) -> Interval:

@@ -22,6 +22,9 @@ from turnwise.metrics.statistic import BoolArray, Clusters, FloatArray, Ids, Int
 from turnwise.record import Origin, Score
 
 FEWEST_ITEMS = 3  # two points always lie on a line; each variable held fixed takes one more
+CORRECTED_FROM = 10  # dialogues; with fewer the jackknife's standard error is left as it is, too wide
+# As U-statistics: how many items a term of the sum takes (Hoeffding 1948; the ranks of two items compare with a third).
+DEGREES = {"pearson": 1, "spearman": 3, "kendall": 2}
 NOTHING = 1e-12  # what is left of a variance of 1 and is this small is rounding
 
 
@@ -65,6 +68,12 @@ class Correlation:
             if values.min() == values.max():
                 return f"the {name} variable is constant, every value is {values[0]:g}"
         return "nothing is left of a variable once the others are held fixed"
+
+    @property
+    def error_share(self) -> float:
+        """Sen's standard error over the jackknife's (1960): a rank moves when any other item is left out, too."""
+        degree = DEGREES[self.kind] if self.dialogues >= CORRECTED_FROM else 1
+        return (self.dialogues - degree) / (self.dialogues - 1) if degree > 1 else 1.0
 
     def value(self) -> float:
         """The correlation, or NaN."""

@@ -81,8 +81,9 @@ def compare_correlations(
 ) -> Comparison:
     """Correlation of people with the first metric, minus that with the second, on the same draws of dialogues.
 
-    Items without all three values are left out. Below 30 dialogues there is a difference with its interval, but no
-    p-value by the bootstrap; `williams` gives one where the items are independent.
+    Items without all three values are left out. Below 10 dialogues there is a difference with its interval, but no
+    p-value by the bootstrap, and up to 60 dialogues it is larger than it should be; `williams` gives one where the
+    items are independent.
     """
     variables = columns(people, first, second)
     used, skipped = correlation(people, first, kind=kind, given=[second], clusters=clusters)

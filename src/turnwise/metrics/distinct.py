@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -32,6 +32,8 @@ from turnwise.metrics.statistic import BoolArray, Clusters, FloatArray, IntArray
 from turnwise.metrics.tokens import Tokens, ngrams, settings_of, tokenise
 
 Gram = tuple[str, ...]
+CORRECTED_FROM = 10  # dialogues; with fewer the jackknife's standard error is left as it is, too wide
+LEAST_SHARE = 0.5  # of the jackknife's variance that the correction leaves
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +92,32 @@ class Distinct:
         remaining = self.totals.sum() - self.totals
         with np.errstate(divide="ignore", invalid="ignore"):
             return self.scale * np.where(remaining > 0, (len(self.vocabulary) - lost) / remaining, np.nan)
+
+    @cached_property
+    def error_share(self) -> float:
+        """What is left of the jackknife's standard error once types that several dialogues share are counted.
+
+        A type that occurs in k dialogues is lost only with all of them, and the jackknife counts its variance k
+        times. Taking off what pairs of dialogues share, adding what triples share, and so on, counts it once
+        (Efron and Stein 1981). For single tokens it is the series of Good and Toulmin (1956) for the new types that
+        as much text again would bring, which is the variance of their number. It is noisy: half at most is taken off.
+        """
+        left_out = self.left_out()
+        squares = float(((left_out - left_out.mean()) ** 2).sum()) * (self.dialogues - 1) / self.dialogues
+        if self.dialogues < CORRECTED_FROM or not squares > 0:
+            return 1.0
+        shared = (self.scale / float(self.totals.sum())) ** 2 * self._shared_types()
+        return math.sqrt(min(1.0, max(LEAST_SHARE, 1 - shared / squares)))
+
+    def _shared_types(self) -> float:
+        """Types of exactly the same k dialogues, counted and squared; summed, with a minus where k is odd."""
+        uses = np.bincount(self.types, minlength=len(self.vocabulary))
+        marks = np.random.default_rng(0).integers(2**62, size=self.dialogues)  # sums of these stand for sets
+        ordered = marks[self.codes[np.argsort(self.types, kind="stable")]]
+        sets = np.add.reduceat(ordered, np.cumsum(uses) - uses)
+        _, firsts, counts = np.unique(sets, return_index=True, return_counts=True)
+        sizes = uses[firsts]
+        return float(np.where(sizes > 1, (-1.0) ** sizes * counts**2.0, 0.0).sum())
 
     def swapped(self, other: Distinct, swaps: BoolArray) -> tuple[FloatArray, FloatArray]:
         """Values of both systems after the marked dialogues change sides."""

@@ -142,6 +142,23 @@ class Stepwise(Protocol):
         """Whether the jackknife fails."""
 
 
+@runtime_checkable
+class Weighted(Protocol):
+    """A statistic that changes smoothly when dialogues weigh more or less, by any real number."""
+
+    def weighted(self, weights: FloatArray) -> FloatArray:
+        """The value with each dialogue weighted: (rows, dialogues) to (rows,)."""
+
+
+@runtime_checkable
+class Corrected(Protocol):
+    """A statistic that knows how far the jackknife overstates its standard error."""
+
+    @property
+    def error_share(self) -> float:
+        """What is left of the jackknife's standard error, above 0 and at most 1."""
+
+
 def bounds_of(statistic: Statistic) -> Interval | None:
     """The bounds of a statistic that declares any."""
     return statistic.bounds if isinstance(statistic, Bounded) else None
@@ -155,6 +172,16 @@ def is_grouped(statistic: Statistic) -> bool:
 def is_stepwise(statistic: Statistic) -> bool:
     """Whether the jackknife of a statistic fails."""
     return isinstance(statistic, Stepwise) and statistic.is_stepwise
+
+
+def weighted(statistic: Statistic, weights: FloatArray) -> FloatArray:
+    """The values of a statistic with dialogues weighted; NaN for one that cannot be."""
+    return statistic.weighted(weights) if isinstance(statistic, Weighted) else np.full(len(weights), np.nan)
+
+
+def error_share(statistic: Statistic) -> float:
+    """What is left of the jackknife's standard error of a statistic, all of it where nothing is known."""
+    return statistic.error_share if isinstance(statistic, Corrected) else 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,6 +249,10 @@ class Sums:
     def resampled(self, counts: IntArray) -> FloatArray:
         """The value of each resample."""
         return self.of_sums(weighted_sums(counts, self.totals))
+
+    def weighted(self, weights: FloatArray) -> FloatArray:
+        """The value with each dialogue weighted."""
+        return self.of_sums(weights @ self.totals)
 
     def swapped(self, other: Sums, swaps: BoolArray) -> tuple[FloatArray, FloatArray]:
         """Values of both systems after the marked dialogues change sides."""
