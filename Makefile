@@ -1,7 +1,7 @@
 # Two commands: `make demo` makes the report, `make test` runs what CI runs. Both build .venv first.
 PYTHON ?= python3
 BIN := .venv/bin
-EXTRAS := metrics,glove,models,hub,demo,dev
+EXTRAS := metrics,glove,models,hub,spark,demo,dev
 READY := .venv/.ready
 
 .PHONY: demo test setup system-packages lint benchmarks clean
@@ -10,7 +10,7 @@ demo: setup
 	$(BIN)/turnwise demo --out demo
 
 test: lint
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 lint: setup
 	$(BIN)/ruff check .

@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# Tests share few cores with other processes, and threads that wait for each other there wait for minutes.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # Timing never decides a test; and what CI finds today it should find tomorrow.
 settings.register_profile("turnwise", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("turnwise")

@@ -13,12 +13,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from turnwise import corpus, errors, metrics, overlap, record, report
+    from turnwise import corpus, distract, errors, metrics, model, overlap, record, report
     from turnwise.corpus import Corpus, Dialogue, Turn, load
     from turnwise.errors import TurnwiseError
     from turnwise.record import Origin, Score
 
-_MODULES = ("corpus", "errors", "metrics", "overlap", "record", "report")
+_MODULES = ("corpus", "distract", "errors", "metrics", "model", "overlap", "record", "report")
 _NAMES = {
     "Corpus": "corpus",
     "Dialogue": "corpus",
@@ -36,9 +36,11 @@ __all__ = [
     "Turn",
     "TurnwiseError",
     "corpus",
+    "distract",
     "errors",
     "load",
     "metrics",
+    "model",
     "overlap",
     "record",
     "report",

@@ -4,6 +4,8 @@ TurnwiseError                 bad input or a missing part; the message says what
 ├── UsageError                an unknown name, a missing split, options that exclude each other
 ├── CorpusError               a file that cannot be read: ``file:line: expected …, found …``
 ├── OutputError               a result that cannot be written where it was asked for
+├── ModelError                a model folder or checkpoint that cannot be loaded
+├── TrainingError             a run that cannot go on; names the last good checkpoint
 └── MissingExtraError         an optional dependency that is not installed
 
 The command line prints any of these as one line and exits with code 2. Everything else is a bug and
@@ -30,6 +32,14 @@ class CorpusError(TurnwiseError):
 
 class OutputError(TurnwiseError):
     """A result that cannot be written where it was asked for."""
+
+
+class ModelError(TurnwiseError):
+    """A model folder or checkpoint that does not hold what it promises."""
+
+
+class TrainingError(TurnwiseError):
+    """A training run that cannot go on; the message names the last good checkpoint."""
 
 
 class MissingExtraError(TurnwiseError):

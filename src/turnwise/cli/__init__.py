@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import typer
 
-from turnwise.cli import corpus, demo, metrics, overlap
+from turnwise.cli import corpus, demo, metrics, model, overlap, train
 from turnwise.cli.console import complain
 from turnwise.errors import TurnwiseError
 
@@ -26,6 +26,10 @@ app = typer.Typer(
 app.add_typer(corpus.app, name="corpus")
 app.add_typer(overlap.app, name="overlap")
 app.command(name="metrics", epilog=metrics.EPILOG)(metrics.metrics)
+app.command(name="train", epilog=train.EPILOG)(train.train)
+app.command(name="presets", epilog=train.PRESETS_EPILOG)(train.presets)
+app.command(name="perplexity", epilog=model.PERPLEXITY_EPILOG)(model.perplexity)
+app.command(name="generate", epilog=model.GENERATE_EPILOG)(model.generate)
 app.command(name="demo", epilog=demo.EPILOG)(demo.demo)
 
 

@@ -1,0 +1,204 @@
+"""`turnwise train` and `turnwise presets`: the sequence-to-sequence family on any corpus, distracted or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from turnwise.cli.console import Format, Json, Limit, OnErrorOption, Quiet, load_corpus, print_json, print_table
+from turnwise.errors import UsageError, unknown_name
+
+if TYPE_CHECKING:
+    from turnwise.model.estimate import Estimate
+    from turnwise.model.log import Progress
+    from turnwise.model.run import TrainingResult
+    from turnwise.model.settings import Recipe, Settings
+
+EPILOG = (
+    "Try: turnwise train concierge --preset static-ui --insert 0.7 --out run  ·  "
+    "… train chats.jsonl --preset lstm-attn --set layers=1 --set width=128 --epochs 3 --out small"
+)
+PRESETS_EPILOG = "Try: turnwise presets  ·  turnwise presets --json"
+PRECISIONS = {"float32": "fp32", "bfloat16": "bf16"}
+
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
+ContextTurns = Annotated[int | None, typer.Option("--context-turns", min=1, help="Turns of context at most.")]
+
+
+def train(
+    corpus: Annotated[str, typer.Argument(help="A corpus with training and validation splits.", metavar="CORPUS")],
+    out: Annotated[Path, typer.Option("--out", help="Folder for checkpoints and the log.")],
+    preset: Annotated[str, typer.Option("--preset", help="Which model (see: turnwise presets).")] = "static-ui",
+    insert: Annotated[
+        float, typer.Option("--insert", min=0, max=1, help="Probability of inserting each of two distractions.")
+    ] = 0.0,
+    has_attention_loss: Annotated[
+        bool, typer.Option("--attention-loss/--no-attention-loss", help="With --insert: lower attention on them.")
+    ] = True,
+    attention_weight: Annotated[float, typer.Option("--attention-weight", min=0, help="λ of the loss.")] = 1.0,
+    attention_reduction: Annotated[
+        str, typer.Option("--attention-reduction", help="mean (the paper's) or sum over places.")
+    ] = "mean",
+    epochs: Annotated[int | None, typer.Option("--epochs", min=1, help="At most so many.")] = None,
+    batch_size: Annotated[int | None, typer.Option("--batch-size", min=1, help="Samples in a step.")] = None,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting, such as layers=2; may be given again.")
+    ] = None,
+    tokens: Annotated[str, typer.Option("--tokens", help="words, or bpe for trained pieces.")] = "words",
+    context_turns: ContextTurns = None,
+    best_by: Annotated[str, typer.Option("--best-by", help="perplexity or bleu-2.")] = "perplexity",
+    train_split: Annotated[str, typer.Option("--train-split", help="Split to train on.")] = "train",
+    validation_split: Annotated[str, typer.Option("--validation-split", help="Split to choose by.")] = "validation",
+    device: Device = "auto",
+    dtype: Annotated[str | None, typer.Option("--dtype", help="float32, or bfloat16 for mixed precision.")] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Same seed, same weights.")] = 0,
+    limit: Limit = None,
+    format: Format = None,
+    on_error: OnErrorOption = "fail",
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in --out stopped.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count, and estimate the time.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train a dialogue model; killed at any moment, --resume ends with the same weights as an unbroken run."""
+    from turnwise.model.loading import choose_device, require_torch
+    from turnwise.model.presets import preset as preset_named
+
+    require_torch("Training")
+    chosen = preset_named(preset)
+    recipe = {"epochs": epochs, "batch_size": batch_size, "precision": PRECISIONS.get(dtype or "", dtype)}
+    settings, how = _changed(chosen.settings, chosen.recipe, changes or [], recipe)
+    options: dict[str, Any] = {
+        "tokens": tokens,
+        "preset": preset,
+        "train_split": train_split,
+        "validation_split": validation_split,
+        "context_turns": context_turns,
+        "best_by": best_by,
+        "seed": seed,
+        **_distractions(insert, has_attention_loss, attention_weight, attention_reduction, settings),
+    }
+    place = choose_device(device)
+    data = load_corpus([corpus], format=format, on_error=on_error, limit=limit, quiet=quiet or json)
+    if dry_run:
+        from turnwise.model.estimate import estimate
+        from turnwise.model.run import Plan
+
+        _show_estimate(estimate(data, Plan(settings, how, **options), device=place), json=json)
+        return
+    from turnwise.model.training import train as train_model
+
+    with training_bar(how.epochs, quiet=quiet or json) as progress:
+        result = train_model(data, settings, how, out=out, resume=resume, device=place, progress=progress, **options)
+    print_json(result.to_dict()) if json else _show(result)
+
+
+def _changed(
+    settings: Settings, recipe: Recipe, changes: Sequence[str], more: Mapping[str, Any]
+) -> tuple[Settings, Recipe]:
+    """Settings and recipe with what --set and the options of their own change in them."""
+    words = dict(_pair(one) for given in changes for one in given.split())
+    ours, theirs = settings.to_dict().keys(), recipe.to_dict().keys()
+    for name in words:
+        if name not in ours and name not in theirs:
+            raise unknown_name("setting", name, [*ours, *theirs])
+    settings = settings.override({name: word for name, word in words.items() if name in ours})
+    recipe = recipe.override({name: word for name, word in words.items() if name in theirs})
+    return settings, recipe.from_dict({**recipe.to_dict(), **{k: v for k, v in more.items() if v is not None}})
+
+
+def _pair(change: str) -> tuple[str, str]:
+    name, sign, word = change.partition("=")
+    if not sign or not name or not word:
+        raise UsageError(f"--set expects NAME=VALUE, such as layers=2, found '{change}'.")
+    return name, word
+
+
+def _distractions(insert: float, has_loss: bool, weight: float, reduction: str, settings: Settings) -> dict[str, Any]:
+    """What the distract room gives to the loop; nothing where nothing is inserted."""
+    from turnwise.distract import AttentionLoss, InsertDistractions
+
+    loss = AttentionLoss(weight, reduction)
+    if not insert:
+        return {}
+    if has_loss and settings.attention == "none":
+        raise UsageError("This preset has no attention to lower. Give --no-attention-loss, or another --preset.")
+    return {"transform": InsertDistractions(insert), "extra_loss": loss if has_loss else None}
+
+
+@contextmanager
+def training_bar(epochs: int, *, quiet: bool) -> Iterator[Progress | None]:
+    """One bar for each epoch on standard error: loss and speed live, perplexity and BLEU-2 at its end."""
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    from turnwise.model.log import Moment
+
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield None
+        return
+    columns = [TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[shown]}"), TimeRemainingColumn()]
+    with Bar(*columns, console=console) as bar:
+        tasks: dict[int, Any] = {}
+
+        def update(moment: Moment) -> None:
+            if moment.epoch not in tasks:
+                tasks[moment.epoch] = bar.add_task(f"epoch {moment.epoch}/{epochs}", shown="")
+            bar.update(tasks[moment.epoch], completed=moment.done, total=moment.batches, shown=_shown(moment))
+
+        yield update
+
+
+def _shown(moment: Any) -> str:
+    if moment.perplexity is None:
+        return f"loss {moment.loss:.3f} · {moment.samples_per_second:,.0f} samples/s"
+    return f"perplexity {moment.perplexity:,.2f} · BLEU-2 {moment.bleu_2:.2f} · rate {moment.rate:.4g}"
+
+
+def _show(result: TrainingResult) -> None:
+    rows = [[one.epoch, one.loss, one.perplexity, one.bleu_2, one.rate, one.seconds] for one in result.history]
+    columns = ["epoch", "loss", "validation perplexity", "BLEU-2", "rate", "seconds"]
+    print_table(columns, rows, title=f"{result.parameters:,} weights, best after epoch {result.best_epoch}")
+    typer.echo(f"written to {result.out}; try: turnwise perplexity {result.out} CORPUS --split test")
+
+
+def _show_estimate(found: Estimate, *, json: bool) -> None:
+    shown = found.to_dict()
+    print_json(shown) if json else print_table(["what", "value"], [[key, value] for key, value in shown.items()])
+
+
+def presets(json: Json = False) -> None:
+    """The models of the papers: what each is made of, how it is trained, and how many weights it has."""
+    from turnwise.model.loading import require_torch
+    from turnwise.model.network import parameter_count
+    from turnwise.model.presets import PRESETS
+
+    require_torch("Counting weights")
+    counts = {name: parameter_count(one.settings) for name, one in PRESETS.items()}
+    if json:
+        print_json(
+            {
+                name: {
+                    "settings": one.settings.to_dict(),
+                    "recipe": one.recipe.to_dict(),
+                    "paper": one.paper,
+                    "parameters": counts[name],
+                    "paper_millions": one.millions,
+                }
+                for name, one in PRESETS.items()
+            }
+        )
+        return
+    rows = []
+    for name, one in PRESETS.items():
+        made, millions = one.settings, None if one.millions is None else f"{one.millions:g}"
+        attention = f"{made.attention}{', UI' if made.integration else ''}"
+        size, how = f"{made.layers}×{made.width}", f"{one.recipe.optimiser} {one.recipe.learning_rate:g}"
+        rows.append([name, made.encoder, attention, size, how, counts[name] / 1e6, millions])
+    print_table(["preset", "encoder", "attention", "size", "rate", "million weights", "Table 3"], rows)

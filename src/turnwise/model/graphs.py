@@ -1,0 +1,128 @@
+"""Loops of many small kernels as CUDA graphs: launched once, not a thousand times.
+
+A run has a `forward` and a `backward` over its own buffers. Once the same shapes have been seen before, the run is
+captured with its buffers, and later calls copy their tensors in, replay it, and copy the results out. A captured run
+is lent to one forward pass at a time and comes back with its backward pass, so nothing it holds is overwritten early;
+a pass that never runs backward takes its run with it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+SHARE_OF_MEMORY = 0.3  # that waiting runs may hold; the longest unused go first
+Tensors = Sequence[Tensor | None]
+Key = tuple[object, ...]
+
+
+class Run(Protocol):
+    """A computation over its own buffers."""
+
+    def forward(self) -> Tensors:
+        """The results."""
+        ...
+
+    def backward(self, *gradients: Tensor | None) -> Tensors:
+        """The gradients of what it was made from."""
+        ...
+
+
+Make = Callable[..., Run]
+_seen: Counter[Key] = Counter()
+_waiting: OrderedDict[Key, list[Captured]] = OrderedDict()
+
+
+def take(make: Make, given: Tensors) -> Run:
+    """A run over these tensors: a captured one where the shapes came before, on a GPU; otherwise a plain one."""
+    first = given[0]
+    if first is None or not first.is_cuda or torch.cuda.is_current_stream_capturing():
+        return make(*given)
+    key = _key(make, given)
+    _seen[key] += 1
+    if _seen[key] < 2:
+        return make(*given)
+    runs = _waiting.get(key)
+    return (runs.pop() if runs else Captured(make, given, key)).load(given)
+
+
+def clear() -> None:
+    """Give the memory of all waiting runs back."""
+    _waiting.clear()
+    _seen.clear()
+
+
+def _key(make: Make, given: Tensors) -> Key:
+    precision = torch.get_float32_matmul_precision()  # a captured product keeps the one it was captured with
+    return (make, precision, *(None if one is None else (one.shape, one.dtype, one.device) for one in given))
+
+
+class Captured:
+    """A run whose forward and backward passes are CUDA graphs over fixed tensors."""
+
+    def __init__(self, make: Make, given: Tensors, key: Key) -> None:
+        self.key = key
+        before = torch.cuda.memory_allocated()
+        self.given = [None if one is None else _copied(one) for one in given]
+        self.run = make(*self.given)
+        self._warm_up()
+        self.ahead, self.back = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.ahead, capture_error_mode="thread_local"):
+            self.results = self.run.forward()
+        self.outer = [None if one is None else _copied(one) for one in self.results]
+        with torch.cuda.graph(self.back, pool=self.ahead.pool(), capture_error_mode="thread_local"):
+            self.gradients = self.run.backward(*self.outer)
+        self.bytes = torch.cuda.memory_allocated() - before
+
+    def _warm_up(self) -> None:
+        """Kernels are compiled and libraries set up before anything is captured."""
+        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            results = self.run.forward()
+            self.run.backward(*(None if one is None else _copied(one) for one in results))
+        torch.cuda.current_stream().wait_stream(stream)
+
+    def load(self, given: Tensors) -> Captured:
+        """Copy the tensors in."""
+        _copy(self.given, given)
+        return self
+
+    def forward(self) -> Tensors:
+        """Replay, and copy the results out."""
+        self.ahead.replay()
+        return tuple(None if one is None else one.clone() for one in self.results)
+
+    def backward(self, *gradients: Tensor | None) -> Tensors:
+        """Copy the gradients in, replay, copy out; then wait for the next forward pass."""
+        _copy(self.outer, gradients)
+        self.back.replay()
+        found = tuple(None if one is None else one.clone() for one in self.gradients)
+        _wait(self)
+        return found
+
+
+def _copied(values: Tensor) -> Tensor:
+    """A copy whose axes lie in order, however those of the original do."""
+    return values.detach().clone(memory_format=torch.contiguous_format)
+
+
+def _copy(places: Tensors, values: Tensors) -> None:
+    for place, value in zip(places, values, strict=True):
+        if place is not None and value is not None:
+            place.copy_(value)
+
+
+def _wait(run: Captured) -> None:
+    _waiting.setdefault(run.key, []).append(run)
+    _waiting.move_to_end(run.key)
+    limit = SHARE_OF_MEMORY * torch.cuda.get_device_properties(run.given[0].device).total_memory  # type: ignore[union-attr]
+    while sum(one.bytes for runs in _waiting.values() for one in runs) > limit:
+        oldest = next(iter(_waiting))
+        _waiting[oldest].pop()
+        if not _waiting[oldest]:
+            del _waiting[oldest]

@@ -1,0 +1,168 @@
+"""Loading a checkpoint safely: safetensors or GGUF only, no code from elsewhere, no weights made up."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from turnwise.errors import MissingExtraError, UsageError, unknown_name
+from turnwise.model.huggingface.samples import ModelKind
+
+DTYPES = ("float32", "float16", "bfloat16")
+SAMPLED = 1024  # values of each tensor that go into the fingerprint
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a checkpoint comes from: a folder or a hub name, and a GGUF file in it where there is one."""
+
+    place: str
+    gguf: str | None = None
+
+    @property
+    def name(self) -> str:
+        """As scores name it."""
+        is_local = Path(self.place).is_dir()
+        return Path(self.gguf).stem if self.gguf else Path(self.place).resolve().name if is_local else self.place
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What every loading call gets: nothing from a checkpoint is ever run or unpickled."""
+        return {"trust_remote_code": False, **({"gguf_file": self.gguf} if self.gguf else {})}
+
+
+def source_of(path_or_name: str | Path) -> Source:
+    """Check what was given before anything heavy is loaded."""
+    given = str(path_or_name)
+    path = Path(given).expanduser()
+    if path.is_file() and path.suffix == ".gguf":
+        return _gguf(path)
+    if path.is_dir():
+        return _folder(path)
+    if path.exists():
+        raise UsageError(f"A checkpoint is a folder, a .gguf file or a hub name; '{given}' is another kind of file.")
+    if path.is_absolute() or given.startswith((".", "~")) or given.count("/") > 1 or path.suffix == ".gguf":
+        raise UsageError(f"No checkpoint at '{given}': there is no such folder or file.")
+    return Source(given)
+
+
+def _gguf(path: Path) -> Source:
+    if find_spec("gguf") is None:
+        raise UsageError(f"Reading {path.name} needs one more package: pip install gguf")
+    return Source(str(path.parent), path.name)
+
+
+def _folder(path: Path) -> Source:
+    if not (path / "config.json").is_file():
+        files = sorted(path.glob("*.gguf"))
+        if len(files) == 1:
+            return _gguf(files[0])
+        if files:
+            raise UsageError(f"'{path}' holds {len(files)} .gguf files: name one of them, such as {files[0].name}.")
+        raise UsageError(f"'{path}' is no Hugging Face checkpoint: it holds no config.json.")
+    if not any(path.glob("*.safetensors")):
+        pickled = sorted(each.name for each in path.iterdir() if each.suffix in (".bin", ".pt", ".pth"))
+        found = f"only {pickled[0]}, which would have to be unpickled" if pickled else "none"
+        raise UsageError(f"'{path}' must hold safetensors weights, found {found}: save it again as safetensors.")
+    return Source(str(path))
+
+
+def require_models() -> None:
+    """Say how to install what Hugging Face models need, where it is missing."""
+    if find_spec("torch") is None or find_spec("transformers") is None:
+        raise MissingExtraError("A Hugging Face model", "models")
+
+
+@contextmanager
+def readable(source: Source) -> Iterator[None]:
+    """Turn what a loading call complains about into one line."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
+        line = " ".join(str(error).split())
+        short = line if len(line) <= 300 else f"{line[:300]}…"
+        raise UsageError(f"The checkpoint '{source.name}' could not be loaded: {short}") from error
+
+
+def kind_of(config: Any) -> ModelKind:
+    """What an architecture can do. BERT's kin can be told to write, but were not made for it."""
+    from transformers.models.auto import modeling_auto
+
+    if config.is_encoder_decoder:
+        return "encoder-decoder"
+    masked = config.model_type in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    writes = config.model_type in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    return "causal" if writes and (not masked or getattr(config, "is_decoder", False)) else "encoder"
+
+
+def load_network(source: Source, config: Any, kind: ModelKind, *, device: str, dtype: str) -> Any:
+    """The network, ready to read; one whose attention cannot be exchanged later is loaded with eager attention."""
+    import transformers
+
+    classes = {
+        "causal": transformers.AutoModelForCausalLM,
+        "encoder-decoder": transformers.AutoModelForSeq2SeqLM,
+        "encoder": transformers.AutoModel,
+    }
+    model = _load(classes[kind].from_pretrained, source, config, dtype)
+    if not model._can_set_attn_implementation() and model.config._attn_implementation != "eager":
+        model = _load(classes[kind].from_pretrained, source, config, dtype, attn_implementation="eager")
+    return model.to(device_of(device)).eval()
+
+
+def _load(load: Callable[..., Any], source: Source, config: Any, dtype: str, **options: Any) -> Any:
+    import torch
+
+    if dtype not in DTYPES:
+        raise unknown_name("dtype", dtype, DTYPES)
+    with readable(source):
+        model, report = load(
+            source.place,
+            config=config,
+            dtype=getattr(torch, dtype),
+            use_safetensors=True,
+            output_loading_info=True,
+            **source.options,
+            **options,
+        )
+    # A part that the file lacks would be filled with random numbers. A pooler is not used, so it may be missing.
+    missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
+    if missing:
+        raise UsageError(f"The checkpoint '{source.name}' lacks {len(missing)} of its weights, such as {missing[0]}.")
+    return model
+
+
+def device_of(device: str) -> Any:
+    """The device, if there is one of that name."""
+    import torch
+
+    try:
+        found = torch.device(device)
+        torch.empty(1, device=found)
+    except (RuntimeError, AssertionError) as error:
+        line = str(error).partition("\n")[0]
+        raise UsageError(f"The device '{device}' cannot be used ({line}): try 'cpu' or 'cuda'.") from error
+    return found
+
+
+def fingerprint(model: Any) -> str:
+    """Twelve hexadecimal digits of the weights: names, shapes and up to 1,024 evenly spaced values of every tensor.
+
+    Cheap at any size, and the same whatever file they came from; a change between the sampled values goes unseen.
+    """
+    import torch
+
+    digest = hashlib.blake2b(digest_size=6)
+    for name, tensor in sorted(model.state_dict().items()):
+        flat = tensor.detach().reshape(-1)
+        step = max(1, -(-flat.numel() // SAMPLED))
+        digest.update(f"{name}{tuple(tensor.shape)}".encode())
+        digest.update(flat[::step].to("cpu", torch.float32).numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,133 @@
+"""Contexts and responses as the token sequences a model reads, the oldest turns cut where its window is too short."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from turnwise.errors import UsageError
+from turnwise.model.huggingface.conversation import Conversation, Passage
+from turnwise.model.huggingface.tokens import NOBODY, Reader, Tokens
+from turnwise.model.protocol import Context
+
+ModelKind = Literal["causal", "encoder-decoder", "encoder"]
+NO_LIMIT = 1_000_000  # tokenizers without a limit report a huge one
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """One context, and perhaps a response, as tokens."""
+
+    source: list[int]  # what holds the context: a causal model's prompt, or an encoder's input
+    owner: list[int]  # of each source token: its turn in the context as given, or NOBODY
+    target: list[int]  # the response's own tokens and its end
+    turns: int  # of the context as given
+    cut: int  # oldest turns that did not fit
+
+    def lengths(self) -> list[int]:
+        """How many tokens each turn has, as read; 0 for one that was cut."""
+        counts = [0] * self.turns
+        for turn in self.owner:
+            if turn != NOBODY:
+                counts[turn] += 1
+        return counts
+
+
+@dataclass(frozen=True, eq=False)
+class Sampler:
+    """Makes samples for one model."""
+
+    kind: ModelKind
+    conversation: Conversation
+    reader: Reader
+    window: int | None  # tokens a model can read at once; None: no limit
+    ends: frozenset[int] = field(default_factory=frozenset)  # every token that ends a response
+    end: int | None = None  # the one that a response is read with
+
+    def prompts(self, contexts: Sequence[Context], *, room: int = 0) -> list[Sample]:
+        """Contexts up to where a model would write, with room left for so many tokens."""
+        return [self._fit(context, None, tokens, room) for context, tokens in self._read(contexts, None)]
+
+    def pairs(self, contexts: Sequence[Context], responses: Sequence[str]) -> list[Sample]:
+        """Contexts with the responses that follow them."""
+        if len(contexts) != len(responses):
+            raise UsageError(f"Every context needs one response: {len(contexts)} contexts, {len(responses)} responses.")
+        if self.kind == "causal":
+            read = self._read(contexts, responses)
+            pairs = zip(read, responses, strict=True)
+            return [self._fit(context, response, tokens, 0) for (context, tokens), response in pairs]
+        # An encoder-decoder reads the response apart from the context.
+        said = [response.strip() for response in responses]
+        tokens = self.reader.read([Passage(each, ((0, len(each)),)) for each in said])
+        return [self._answered(*each) for each in zip(self.prompts(contexts), tokens, strict=True)]
+
+    def _read(self, contexts: Sequence[Context], responses: Sequence[str] | None) -> list[tuple[Context, Tokens]]:
+        said = [None] * len(contexts) if responses is None else responses
+        passages = [self.conversation.passage(*each) for each in zip(contexts, said, strict=True)]
+        return list(zip(contexts, self.reader.read(passages), strict=True))
+
+    def _fit(self, context: Context, response: str | None, tokens: Tokens, room: int) -> Sample:
+        """Cut the oldest turns until the rest fits; the Query and the response are never cut."""
+        sample, cut = self._sample(tokens, len(context), 0), 0
+        while (over := len(sample.source) + len(sample.target) + room - (self.window or NO_LIMIT)) > 0:
+            cut = _next_cut(sample, over)
+            if cut == len(context):
+                raise UsageError(self._too_long(sample, room))
+            passage = self.conversation.passage(context[cut:], response)
+            sample = self._sample(self.reader.read([passage])[0], len(context), cut)
+        return sample
+
+    def _sample(self, tokens: Tokens, turns: int, cut: int) -> Sample:
+        before, after = self.reader.around if not self.conversation.is_chat else ([], [])
+        after = [] if self.kind == "causal" else after
+        response = turns - cut  # its place among the passage's utterances
+        size = tokens.owner.index(response) if response in tokens.owner else len(tokens.ids)
+        owner = [NOBODY if turn == NOBODY else turn + cut for turn in tokens.owner[:size]]
+        source = [*before, *tokens.ids[:size], *after] or sorted(self.ends)[:1]
+        owner = [*[NOBODY] * len(before), *owner, *[NOBODY] * (len(source) - len(before) - size)]
+        return Sample(source, owner, self._ended(tokens.ids[size:]), turns, cut)
+
+    def _ended(self, response: list[int]) -> list[int]:
+        return response if self.end is None else [*response, self.end]
+
+    def _answered(self, sample: Sample, response: Tokens) -> Sample:
+        target = self._ended(response.ids)
+        if self.window is not None and len(target) + 1 > self.window:
+            raise UsageError(f"A response of {len(target)} tokens is longer than the model's window of {self.window}.")
+        return replace(sample, target=target)
+
+    def _too_long(self, sample: Sample, room: int) -> str:
+        need = len(sample.source) + len(sample.target) + room
+        return (
+            f"A Query of {sample.lengths()[-1]:,} tokens needs {need:,} with what surrounds and follows it, "
+            f"but the model's window is {self.window:,}: shorten it, or pass a larger window if the model allows."
+        )
+
+
+def _next_cut(sample: Sample, over: int) -> int:
+    """The fewest turns to cut for so many tokens to go, separators with them; all turns: the Query is too long."""
+    places = [next((k for k, turn in enumerate(sample.owner) if turn >= first), 0) for first in range(sample.turns)]
+    enough = [cut for cut in range(sample.cut + 1, sample.turns) if places[cut] - places[sample.cut] >= over]
+    return next(iter(enough), max(sample.turns - 1, sample.cut + 1))
+
+
+def window_of(config: Any, tokenizer: Any) -> int | None:
+    """How many tokens a checkpoint was made to read at once, by its configuration and its tokenizer."""
+    text = config.get_text_config(decoder=True) if hasattr(config, "get_text_config") else config
+    known = [getattr(text, "max_position_embeddings", None), getattr(tokenizer, "model_max_length", None)]
+    limits = [size for size in known if isinstance(size, int) and 0 < size < NO_LIMIT]
+    return min(limits) if limits else None
+
+
+def sampler(
+    kind: ModelKind, conversation: Conversation, reader: Reader, *, window: int | None, eos: Sequence[int]
+) -> Sampler:
+    """A sampler that knows how responses end: by the template's end of turn, a newline, or the end token."""
+    end = reader.first_token(conversation.layout(1).end) if kind != "encoder-decoder" or conversation.is_chat else None
+    if conversation.is_chat and end not in reader.control:
+        end = None  # the template ends a turn with words or spaces: its end token then
+    own = reader.tokenizer.eos_token_id
+    end = end if end is not None else own if own is not None else next(iter(eos), None)
+    ends = frozenset(each for each in (end, own, *eos) if each is not None)
+    return Sampler(kind, conversation, reader, window, ends, end)

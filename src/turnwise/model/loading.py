@@ -1,0 +1,56 @@
+"""Any model by its path or name: a folder of ours, or a Hugging Face checkpoint."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from turnwise.errors import MissingExtraError, UsageError
+from turnwise.model.checkpoint import is_checkpoint, load_model
+from turnwise.model.protocol import DialogueModel
+
+# Names of number types as people write them.
+DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+
+
+def load(
+    path_or_name: str | Path, *, device: str = "auto", dtype: str = "float32", batch_size: int = 64
+) -> DialogueModel:
+    """A folder written by `turnwise train` (or one of its checkpoints), or a Hugging Face path or name.
+
+    >>> model = load("runs/static-ui")                    # its best checkpoint    # doctest: +SKIP
+    >>> model = load("HuggingFaceTB/SmolLM2-135M")                                 # doctest: +SKIP
+    """
+    require_torch("A dialogue model")
+    options = {"device": choose_device(device), "dtype": DTYPES.get(dtype, dtype), "batch_size": batch_size}
+    if is_checkpoint(path_or_name) or _is_broken(Path(path_or_name)):
+        return load_model(path_or_name, **options)  # type: ignore[arg-type]
+    from turnwise.model.huggingface import load_huggingface
+
+    return load_huggingface(path_or_name, **options)  # type: ignore[arg-type]
+
+
+def _is_broken(path: Path) -> bool:
+    """A folder that is neither ours nor Hugging Face's: ours to complain about."""
+    return path.is_dir() and not (path / "config.json").is_file() and not any(path.glob("*.gguf"))
+
+
+def choose_device(device: str) -> str:
+    """The device that a name means; `auto` is the first GPU, where there is one."""
+    import torch
+
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        kind = torch.device(device).type
+    except RuntimeError as error:
+        raise UsageError(f"Unknown device '{device}'. Give auto, cpu, cuda or cuda:N.") from error
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise UsageError(f"Device '{device}' was asked for, but PyTorch finds no GPU. Give --device cpu.")
+    return device
+
+
+def require_torch(purpose: str) -> None:
+    """Say what to install where PyTorch is missing."""
+    if any(find_spec(name) is None for name in ("torch", "safetensors", "tokenizers", "accelerate")):
+        raise MissingExtraError(purpose, "models")

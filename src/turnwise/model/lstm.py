@@ -1,0 +1,97 @@
+"""LSTM layers as a module: the weights, and the call of the shared loop."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from turnwise.model.attention import Scorer
+from turnwise.model.recurrence import Computed, Given, recur
+
+
+class State(NamedTuple):
+    """h and c of every layer: (layers, batch, width)."""
+
+    hidden: Tensor
+    cell: Tensor
+
+
+class Memory(NamedTuple):
+    """What a decoder attends to."""
+
+    values: Tensor  # (batch, places, width)
+    utterance: Tensor  # (batch, places) the utterance of each place; padding: -1
+
+    @property
+    def is_real(self) -> Tensor:
+        """False where there is only padding."""
+        return self.utterance >= 0
+
+
+class LSTM(nn.Module):
+    """A stack of LSTM layers of one width, with dropout between layers; weights start as in `torch.nn.LSTM`."""
+
+    def __init__(self, inputs: int, width: int, *, layers: int, dropout: float = 0.0, attends: bool = False) -> None:
+        super().__init__()
+        self.width, self.layers, self.dropout = width, layers, dropout
+        self.inputs = nn.Parameter(torch.empty(4 * width, inputs))
+        self.first = nn.Parameter(torch.empty(4 * width, (2 if attends else 1) * width))  # of [c_{t-1} ; h] or of h
+        above = torch.empty(layers - 1, 4 * width, 2 * width)  # of [h below ; h]
+        self.upper = nn.Parameter(above) if layers > 1 else None
+        self.bias = nn.Parameter(torch.empty(layers, 4 * width))
+        for weight in self.parameters():
+            nn.init.uniform_(weight, -1 / math.sqrt(width), 1 / math.sqrt(width))
+
+    def forward(
+        self,
+        inputs: Tensor,
+        length: Tensor,
+        *,
+        start: State | None = None,
+        memory: Memory | None = None,
+        context: Tensor | None = None,
+        scorer: Scorer | None = None,
+    ) -> Computed:
+        """Over inputs (batch, steps, n), from zeros or `start`; with a memory, each step attends and c_0 is given."""
+        batch, steps, _ = inputs.shape
+        projected = functional.linear(inputs.transpose(0, 1), self.inputs)  # autocast chooses the precision here
+        dtype = projected.dtype
+        wide = torch.float32 if dtype in (torch.bfloat16, torch.float16) else dtype
+        hidden, cell = start or State(*inputs.new_zeros(2, self.layers, batch, self.width).unbind())
+        given = Given(
+            projected,
+            self._weight().to(dtype),
+            self.bias,
+            hidden.to(dtype),
+            cell.to(wide),
+            length.clamp(min=1),
+            self._drop(projected, steps, batch),
+        )
+        return recur(given if memory is None else _with_memory(given, memory, context, scorer))
+
+    def _weight(self) -> Tensor:
+        """All layers as (layers, 4 width, 2 width); without a context vector the first one's half for it is zero."""
+        missing = 2 * self.width - self.first.shape[1]
+        first = functional.pad(self.first, (missing, 0))[None]
+        return first if self.upper is None else torch.cat([first, self.upper])
+
+    def _drop(self, like: Tensor, steps: int, batch: int) -> Tensor | None:
+        if not self.training or not self.dropout or self.layers == 1:
+            return None
+        keep = 1 - self.dropout
+        return like.new_empty(self.layers - 1, steps, batch, self.width).bernoulli_(keep).div_(keep)
+
+
+def _with_memory(given: Given, memory: Memory, context: Tensor | None, scorer: Scorer | None) -> Given:
+    dtype = given.inputs.dtype
+    values = memory.values.to(dtype)
+    start = torch.zeros_like(values[:, 0]) if context is None else context.to(dtype)
+    given = given._replace(memory=values, is_real=memory.is_real, context=start)
+    if scorer is None or not scorer.is_additive:
+        return given
+    keys, query, score = scorer.keys(values), scorer.query.weight, scorer.score
+    return given._replace(keys=keys.to(dtype), query=query.to(dtype), score=score.to(dtype))

@@ -1,0 +1,125 @@
+"""The sequence-to-sequence network: one for all twelve presets."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from turnwise.errors import UsageError
+from turnwise.model.batch import Batch, Output
+from turnwise.model.cross_entropy import mean_cross_entropy
+from turnwise.model.decoder import LSTMDecoder, Progress
+from turnwise.model.encoder import Encoding, HierarchicalEncoder, LSTMEncoder
+from turnwise.model.settings import Settings
+from turnwise.model.transformer import TransformerDecoder, TransformerEncoder, Written
+
+ENCODERS = {
+    "lstm": LSTMEncoder,
+    "bilstm": LSTMEncoder,
+    "hierarchical": HierarchicalEncoder,
+    "transformer": TransformerEncoder,
+}
+
+
+class Seq2Seq(nn.Module):
+    """Reads contexts, writes responses."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        self.settings = settings
+        self.words = nn.Embedding(settings.vocabulary, settings.embedding)
+        self.response_words = None if settings.shared_embedding else nn.Embedding(*self.words.weight.shape)
+        self.dropout = nn.Dropout(settings.dropout)
+        self.encoder = ENCODERS[settings.encoder](settings)
+        is_transformer = settings.encoder == "transformer"
+        self.decoder = (TransformerDecoder if is_transformer else LSTMDecoder)(settings)
+        self.out = nn.Linear(settings.width, settings.vocabulary)
+        _initialise(self)
+
+    def forward(self, batch: Batch, *, attention: bool = False) -> Output:
+        """Over the true responses (teacher forcing); a transformer gives its attention only if asked for it."""
+        words = self._response(batch.response[:, :-1])
+        output: Output = self.decoder(words, batch.response_length, self.read(batch), attention=attention)
+        return output
+
+    def read(self, batch: Batch) -> Encoding:
+        """The contexts, as the decoder is given them."""
+        encoding: Encoding = self.encoder(self.dropout(self.words(batch.context)), batch)
+        return encoding
+
+    def encode(self, batch: Batch) -> Tensor:
+        """One vector for each context (batch, width).
+
+        The top layer's last state; with integration that of the LSTM over utterances, H_m; of a hierarchical encoder
+        its context LSTM's; of a transformer the mean over tokens.
+        """
+        return self.read(batch).summary
+
+    def logits(self, states: Tensor) -> Tensor:
+        """Scores of all words (…, vocabulary) from what the decoder gives (…, width)."""
+        scores: Tensor = self.out(states)
+        return scores
+
+    def loss(self, output: Output, batch: Batch) -> Tensor:
+        """Mean cross-entropy over the responses' real tokens."""
+        is_real = real_steps(batch)
+        rows = output.states.flatten(0, 1), self.out.weight, self.out.bias
+        return mean_cross_entropy(*rows, batch.response[:, 1:].flatten(), is_real.flatten())
+
+    def log_likelihood(self, output: Output, batch: Batch) -> Tensor:
+        """The responses' log p(response | context), end tokens included: (batch,)."""
+        real = real_steps(batch)
+        found = output.states.new_zeros(real.shape, dtype=torch.float32)
+        for step in range(real.shape[1]):  # all steps at once would hold (batch, steps, vocabulary)
+            scores = self.logits(output.states[:, step]).float()
+            found[:, step] = -functional.cross_entropy(scores, batch.response[:, step + 1], reduction="none")
+        return (found * real).sum(1)
+
+    def log_attention(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """By layer and head, log α (layers, batch, heads, steps or 1, places), and the utterance of each place."""
+        if isinstance(self.decoder, TransformerDecoder):
+            return self.decoder.attention(self._response(batch.response[:, :-1]), self.read(batch))
+        output = self(batch)
+        if output.log_attention is None:
+            raise UsageError("This model has no attention. Take a preset that has, such as 'lstm-attn'.")
+        return output.log_attention[None, :, None], output.memory_utterance
+
+    def start(self, batch: Batch) -> Progress | Written:
+        """Before the first token of the responses."""
+        progress: Progress | Written = self.decoder.start(self.read(batch))
+        return progress
+
+    def step(self, tokens: Tensor, progress: Progress | Written) -> tuple[Tensor, Progress | Written]:
+        """One more token (batch,) of each response: scores of the next (batch, vocabulary), and the progress."""
+        states, progress = self.decoder.step(self._response(tokens), progress)  # type: ignore[arg-type]
+        return self.logits(states), progress
+
+    def _response(self, tokens: Tensor) -> Tensor:
+        embedded: Tensor = self.dropout((self.response_words or self.words)(tokens))
+        return embedded
+
+
+def real_steps(batch: Batch) -> Tensor:
+    """Which steps of the responses are no padding: (batch, steps)."""
+    steps = torch.arange(batch.response.shape[1] - 1, device=batch.response.device)
+    return steps < batch.response_length[:, None]
+
+
+def _initialise(network: Seq2Seq) -> None:
+    """Small word vectors; a transformer's are scaled up again by the root of its width where they are read."""
+    is_transformer = network.settings.encoder == "transformer"
+    for table in (network.words, network.response_words):
+        if table is not None and is_transformer:
+            nn.init.normal_(table.weight, std=network.settings.width**-0.5)
+        elif table is not None:
+            nn.init.uniform_(table.weight, -0.1, 0.1)
+    for part in network.modules() if is_transformer else ():
+        if isinstance(part, nn.Linear) and part is not network.out:
+            nn.init.xavier_uniform_(part.weight)
+
+
+def parameter_count(settings: Settings) -> int:
+    """How many weights a model of these settings has; nothing is allocated."""
+    with torch.device("meta"):
+        return sum(weight.numel() for weight in Seq2Seq(settings).parameters())

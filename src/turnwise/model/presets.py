@@ -1,0 +1,70 @@
+"""The twelve models of the papers in one table: what each is made of and how it is trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from turnwise.errors import unknown_name
+from turnwise.model.settings import Recipe, Settings
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A named model: its structure, its training, and the paper it comes from."""
+
+    settings: Settings
+    recipe: Recipe
+    paper: str
+    millions: float | None = None  # of weights, as printed in the paper
+
+
+# Xing and Gulla, section 4.2. Contexts and responses share the word embedding E of equation 2. "Until it converges":
+# four halvings of the rate without a gain end it.
+DISTRACT = Settings(layers=4, width=512, embedding=512, dropout=0.2, vocabulary=25_000)
+DISTRACT_RECIPE = Recipe("sgd", 1.0, halve_when_stalled=True, epochs=40, batch_size=256, clip=5.0, patience=4)
+
+# Parthasarathi et al., appendix A. Table 3's counts fit separate embeddings of contexts and responses, untied from the
+# output layer. The batch size and clipping are not printed.
+PROBE = Settings(
+    layers=2,
+    width=256,
+    embedding=128,
+    vocabulary=16_000,
+    scoring="additive",
+    shared_embedding=False,
+    context_tokens=100,
+)
+PROBE_RECIPE = Recipe("adam", 4e-3, epochs=25, batch_size=64, clip=5.0)
+PROBE_TRANSFORMER = replace(
+    PROBE, encoder="transformer", attention="token", scoring="dot", width=512, embedding=512, heads=2, norm="pre"
+)  # 4 layers in all: 2 read, 2 write
+
+# Wen et al., section 5.2: fairseq models, Adam; rates and batch size are not printed.
+OVERLAP = Settings(attention="token", layers=1, width=512, embedding=512, dropout=0.1, shared_embedding=False)
+OVERLAP_RECIPE = Recipe("adam", 1e-3, halve_when_stalled=True, epochs=40, batch_size=128, clip=5.0, patience=4)
+
+PRESETS = {
+    "non-hier": Preset(replace(DISTRACT, attention="token"), DISTRACT_RECIPE, "das_ratio"),
+    "static": Preset(replace(DISTRACT, attention="static"), DISTRACT_RECIPE, "das_ratio"),
+    "static-ui": Preset(replace(DISTRACT, attention="static", integration=True), DISTRACT_RECIPE, "das_ratio"),
+    "dynamic": Preset(replace(DISTRACT, attention="dynamic"), DISTRACT_RECIPE, "das_ratio"),
+    "dynamic-ui": Preset(replace(DISTRACT, attention="dynamic", integration=True), DISTRACT_RECIPE, "das_ratio"),
+    "lstm": Preset(PROBE, PROBE_RECIPE, "probe_tasks", 11),
+    "lstm-attn": Preset(replace(PROBE, attention="token"), PROBE_RECIPE, "probe_tasks", 11),
+    "bilstm-attn": Preset(replace(PROBE, encoder="bilstm", attention="token"), PROBE_RECIPE, "probe_tasks", 12),
+    "hred": Preset(replace(PROBE, encoder="hierarchical", attention="dynamic"), PROBE_RECIPE, "probe_tasks", 12),
+    "transformer": Preset(PROBE_TRANSFORMER, PROBE_RECIPE, "probe_tasks", 41),
+    "overlap-lstm": Preset(replace(OVERLAP, scoring="additive"), OVERLAP_RECIPE, "overlap"),
+    "overlap-transformer": Preset(
+        replace(OVERLAP, encoder="transformer", layers=6, heads=8),
+        replace(OVERLAP_RECIPE, learning_rate=1e-4),
+        "overlap",
+    ),
+}
+
+
+def preset(name: str) -> Preset:
+    """The preset of that name; an unknown one names the closest."""
+    if name not in PRESETS:
+        raise unknown_name("preset", name, PRESETS)
+    return PRESETS[name]

@@ -1,0 +1,79 @@
+"""What the rooms need from a dialogue model, and nothing more.
+
+A context is a dialogue's turns so far, oldest first, the last one being the Query. Whatever else is in a call (other
+contexts, their length) never changes the answer for one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+
+Context = Sequence[str]
+Floats = np.ndarray[Any, np.dtype[np.float32]]
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+Kind = Literal["token", "static", "dynamic", "transformer"]
+
+
+@dataclass(frozen=True, eq=False)
+class Attention:
+    """Where a model looked while it read or wrote one response.
+
+    Shares are means over the response's positions and sum to 1 over utterances. They are logarithms, for the share of
+    an utterance under a static softmax can be smaller than any floating-point number.
+    """
+
+    log_share: Floats  # (layers, heads, utterances)
+    tokens: Ints  # (utterances,) length of each utterance as the model reads it
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """Natural log-likelihood of one response, its end included, and over how many tokens."""
+
+    total: float
+    tokens: int
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How a response is generated; sampling is deterministic under its seed."""
+
+    method: Literal["greedy", "beam", "sample"] = "greedy"
+    beams: int = 4
+    length_normalised: bool = True  # beams are compared by their mean log-likelihood of a token, not by the sum
+    temperature: float = 1.0
+    top_k: int = 0  # 0: all words
+    top_p: float = 1.0
+    max_tokens: int = 40
+    seed: int = 0
+
+
+@runtime_checkable
+class DialogueModel(Protocol):
+    """A model that reads contexts and answers them."""
+
+    @property
+    def name(self) -> str:
+        """The preset or checkpoint, with a fingerprint of its weights: part of every score's origin."""
+        ...
+
+    def encode(self, contexts: Sequence[Context]) -> Floats:
+        """One vector for each context: (contexts, width)."""
+        ...
+
+    def attend(self, contexts: Sequence[Context], responses: Sequence[str]) -> list[Attention]:
+        """Attention on each utterance of a context while the given response is read."""
+        ...
+
+    def log_likelihood(self, contexts: Sequence[Context], responses: Sequence[str]) -> list[Likelihood]:
+        """How likely each given response is after its context."""
+        ...
+
+    def generate(self, contexts: Sequence[Context], *, decoding: Decoding | None = None) -> list[str]:
+        """A response to each context."""
+        ...

@@ -1,0 +1,160 @@
+"""What a training run is given, where it stands, and what it ended with: three records that travel as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from turnwise.corpus import Corpus
+from turnwise.errors import ModelError, TrainingError, UsageError, unknown_name
+from turnwise.model.evaluation import Questions
+from turnwise.model.examples import Examples, Ints, examples_of
+from turnwise.model.learner import ExtraLoss
+from turnwise.model.log import Moment
+from turnwise.model.protocol import DialogueModel
+from turnwise.model.settings import Recipe, Settings
+from turnwise.model.vocabulary import MARKS, Vocabulary
+
+Transform = Callable[[Examples, np.random.Generator], Examples]
+Validate = Callable[[DialogueModel], Mapping[str, float]]
+BEST_BY = ("perplexity", "bleu-2")
+MAY_DIFFER = ("epochs", "patience")  # what a resumed run may be given anew: it only says when to end
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything the weights depend on: equal plans on an equal corpus train equal models."""
+
+    settings: Settings
+    recipe: Recipe
+    seed: int = 0
+    tokens: str = "words"
+    preset: str = "custom"
+    train_split: str = "train"
+    validation_split: str = "validation"
+    context_turns: int | None = None
+    best_by: str = "perplexity"
+    bleu_samples: int = 200
+    transform: Transform | None = None
+    extra_loss: ExtraLoss | None = None
+
+    def __post_init__(self) -> None:
+        if self.best_by not in BEST_BY:
+            raise unknown_name("measure to choose the best by", self.best_by, BEST_BY)
+
+    def origin(self, corpus: Corpus) -> dict[str, Any]:
+        """The plan as JSON: what a checkpoint says of where it comes from, and what a resumed run must repeat."""
+        plain = ("seed", "tokens", "train_split", "validation_split", "context_turns", "best_by", "bleu_samples")
+        return {
+            "corpus": f"{corpus.name}@{corpus.fingerprint}",
+            "settings": self.settings.to_dict(),
+            "recipe": self.recipe.to_dict(),
+            **{name: getattr(self, name) for name in plain},
+            "transform": None if self.transform is None else repr(self.transform),
+            "extra_loss": None if self.extra_loss is None else repr(self.extra_loss),
+        }
+
+
+def check_same_run(before: Mapping[str, Any], now: Mapping[str, Any], *, out: Path) -> None:
+    """A resumed run must be the run that was begun, or its end would be neither's."""
+    old, new = _flat(before), _flat(now)
+    for name in sorted(old.keys() | new.keys()):
+        if name.rpartition(".")[2] not in MAY_DIFFER and old.get(name) != new.get(name):
+            found = f"{name} was {old.get(name)} and is now {new.get(name)}"
+            raise UsageError(f"{out}: expected the run that was begun, but {found}. Give another --out to start anew.")
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
+    return flat
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a run stands: so many batches into an epoch."""
+
+    rate: float
+    epoch: int = 1
+    done: int = 0  # batches of this epoch
+    step: int = 0  # batches of all epochs
+    loss: float = 0.0  # summed over this epoch's tokens so far
+    tokens: int = 0
+    best: float | None = None  # of what the best checkpoint is chosen by
+    best_epoch: int = 0
+    lowest: float | None = None  # validation perplexity
+    stalled: int = 0  # epochs since it was lowest
+    seconds: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], *, path: Path) -> State:
+        """The state that a checkpoint remembers."""
+        names = {one.name for one in fields(cls)}
+        if values.keys() != names:
+            differing = ", ".join(sorted(names ^ values.keys()))
+            raise ModelError(f"{path}: expected the state of a training run, found other names: {differing}.")
+        return cls(**values)
+
+
+@dataclass(frozen=True, eq=False)
+class Portion:
+    """What one process computes of a batch."""
+
+    rows: Ints
+    own: int  # tokens that count here
+    tokens: int  # of the whole batch
+    samples: int  # of the whole batch
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """A corpus as a run reads it."""
+
+    vocabulary: Vocabulary
+    training: Examples
+    validation: Examples
+    questions: Questions
+
+    @classmethod
+    def of(cls, corpus: Corpus, plan: Plan, *, vocabulary: Vocabulary | None = None) -> Data:
+        """Splits, vocabulary (of the training split only) and examples."""
+        training, validation = corpus.split(plan.train_split), corpus.split(plan.validation_split)
+        if vocabulary is None:
+            texts = (text.as_py() or "" for chunk in training.turn_column("text").chunks for text in chunk)
+            vocabulary = Vocabulary.of(texts, size=plan.settings.vocabulary - len(MARKS), kind=plan.tokens)
+        limits = {"context_turns": plan.context_turns, "context_tokens": plan.settings.context_tokens}
+        learnt, held_out = (examples_of(split, vocabulary, **limits) for split in (training, validation))
+        for name, some in ((plan.train_split, learnt), (plan.validation_split, held_out)):
+            if not len(some):
+                raise TrainingError(f"{corpus.name}: expected dialogues of two turns or more in '{name}', found none.")
+        questions = Questions.of(validation, most=plan.bleu_samples, context_turns=plan.context_turns)
+        return cls(vocabulary, learnt, held_out, questions)
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """How a run ended: where its models are, and what they score on the validation split."""
+
+    out: str
+    epochs: int
+    steps: int
+    best_epoch: int
+    parameters: int
+    seconds: float
+    history: tuple[Moment, ...]  # the untrained model first, then each epoch of this session
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        named = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "history"}
+        keys = ("epoch", "step", "loss", "perplexity", "bleu_2", "rate", "samples_per_second", "seconds")
+        rows = [{key: getattr(moment, key) for key in keys} | dict(moment.more) for moment in self.history]
+        return {**named, "history": rows}

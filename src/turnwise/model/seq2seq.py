@@ -1,0 +1,160 @@
+"""The sequence-to-sequence family as a dialogue model: text in, numbers and text out.
+
+Contexts are sorted by length, computed in batches, and given back in their order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from turnwise.errors import UsageError
+from turnwise.model.batch import Batch
+from turnwise.model.batching import collate
+from turnwise.model.generation import generate
+from turnwise.model.network import Seq2Seq, parameter_count, real_steps
+from turnwise.model.protocol import Attention, Context, Decoding, Floats, Kind, Likelihood
+from turnwise.model.vocabulary import Vocabulary
+
+__all__ = ["Seq2Seq", "Seq2SeqModel", "parameter_count"]
+
+Found = TypeVar("Found")
+
+
+class Seq2SeqModel:
+    """A network and its vocabulary, as the rooms see them (`DialogueModel`)."""
+
+    def __init__(
+        self, network: Seq2Seq, vocabulary: Vocabulary, *, name: str = "seq2seq", batch_size: int = 64
+    ) -> None:
+        self.network, self.vocabulary, self.batch_size = network, vocabulary, batch_size
+        self._name = name
+
+    @cached_property
+    def name(self) -> str:
+        """The preset and a fingerprint of settings and weights as they are when first asked: ``static-ui@1f09c2ab``."""
+        digest = hashlib.sha256(json.dumps(self.network.settings.to_dict(), sort_keys=True).encode())
+        for key, weight in self.network.state_dict().items():
+            digest.update(key.encode())
+            digest.update(weight.cpu().contiguous().view(torch.uint8).numpy())
+        return f"{self._name}@{digest.hexdigest()[:8]}"
+
+    def encode(self, contexts: Sequence[Context]) -> Floats:
+        """One vector for each context: see `Seq2Seq.encode`."""
+        vectors: list[Floats] = self._each(
+            contexts, None, lambda batch: [*self.network.encode(batch).float().cpu().numpy()]
+        )
+        return np.stack(vectors) if vectors else np.zeros((0, self.network.settings.width), dtype=np.float32)
+
+    def attend(self, contexts: Sequence[Context], responses: Sequence[str]) -> list[Attention]:
+        """Attention on each utterance; one that `context_tokens` cuts away whole has no tokens and no share."""
+        found = self._each(contexts, responses, self._attention)
+        return [_with_the_cut(one, len(context)) for one, context in zip(found, contexts, strict=True)]
+
+    def log_likelihood(self, contexts: Sequence[Context], responses: Sequence[str]) -> list[Likelihood]:
+        """How likely each response is after its context."""
+
+        def measure(batch: Batch) -> list[Likelihood]:
+            totals = self.network.log_likelihood(self.network(batch), batch)
+            pairs = zip(totals.tolist(), batch.response_length.tolist(), strict=True)
+            return [Likelihood(total, tokens) for total, tokens in pairs]
+
+        return self._each(contexts, responses, measure)
+
+    def generate(self, contexts: Sequence[Context], *, decoding: Decoding | None = None) -> list[str]:
+        """A response to each context."""
+        how = decoding or Decoding()
+        written = self._each(contexts, None, lambda batch: generate(self.network, batch, how))
+        return [self.vocabulary.decode(tokens) for tokens in written]
+
+    @property
+    def kind(self) -> Kind:
+        """What its attention is spread over."""
+        settings = self.network.settings
+        if settings.attention == "none":
+            raise UsageError(f"Model '{self._name}' has no attention. Take a preset that has, such as 'lstm-attn'.")
+        return "transformer" if settings.encoder == "transformer" else settings.attention
+
+    def _attention(self, batch: Batch) -> list[Attention]:
+        kind = self.kind
+        log, utterance = self.network.log_attention(batch)
+        shares = utterance_shares(log, utterance, batch).cpu().numpy().astype(np.float32)
+        tokens = tokens_of_utterances(batch).cpu().numpy()
+        counts = batch.utterances.tolist()
+        return [Attention(shares[:, :, row, :n], tokens[row, :n], kind) for row, n in enumerate(counts)]
+
+    def _each(
+        self,
+        contexts: Sequence[Context],
+        responses: Sequence[str] | None,
+        compute: Callable[[Batch], Sequence[Found]],
+    ) -> list[Found]:
+        """What `compute` finds for each context, in their order; computed in batches of like lengths."""
+        turns, answers = self._tokens(contexts, responses)
+        order = sorted(range(len(turns)), key=lambda row: (sum(map(len, turns[row])) + len(turns[row]), row))
+        device = next(self.network.parameters()).device
+        found: dict[int, Found] = {}
+        with _at_rest(self.network):
+            for first in range(0, len(order), self.batch_size):
+                rows = order[first : first + self.batch_size]
+                limit = self.network.settings.context_tokens
+                batch = collate([turns[row] for row in rows], [answers[row] for row in rows], context_tokens=limit)
+                found.update(zip(rows, compute(batch.to(device)), strict=True))
+        return [found[row] for row in range(len(turns))]
+
+    def _tokens(
+        self, contexts: Sequence[Context], responses: Sequence[str] | None
+    ) -> tuple[list[list[list[int]]], list[list[int]]]:
+        if responses is not None and len(contexts) != len(responses):
+            raise UsageError(f"Expected a response to each of {len(contexts)} contexts, found {len(responses)}.")
+        flat = iter(self.vocabulary.encode([turn for context in contexts for turn in context]))
+        turns = [[next(flat) for _ in context] for context in contexts]
+        return turns, self.vocabulary.encode(responses) if responses is not None else [[] for _ in contexts]
+
+
+@contextmanager
+def _at_rest(network: Seq2Seq) -> Iterator[None]:
+    """Without dropout and gradients; afterwards as before."""
+    was_training = network.training
+    network.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        network.train(was_training)
+
+
+def utterance_shares(log: Tensor, utterance: Tensor, batch: Batch) -> Tensor:
+    """Log of each utterance's share, a mean over the response's own steps.
+
+    From log α (layers, batch, heads, steps or 1, places) to (layers, heads, batch, utterances).
+    """
+    log = log.transpose(1, 2)  # (layers, heads, batch, steps, places)
+    if log.shape[3] > 1:
+        real = real_steps(batch)
+        log = log.masked_fill(~real[..., None], -math.inf).logsumexp(3) - batch.response_length.log()[:, None]
+    else:
+        log = log[:, :, :, 0]
+    numbers = range(batch.end.shape[1])
+    return torch.stack([log.masked_fill(utterance != k, -math.inf).logsumexp(-1) for k in numbers], dim=-1)
+
+
+def tokens_of_utterances(batch: Batch) -> Tensor:
+    """How many tokens of each utterance are read: (batch, utterances)."""
+    numbers = torch.arange(batch.end.shape[1], device=batch.end.device)
+    return (batch.utterance[:, None] == numbers[:, None]).sum(-1)
+
+
+def _with_the_cut(attention: Attention, utterances: int) -> Attention:
+    missing = utterances - attention.log_share.shape[-1]
+    shares = np.pad(attention.log_share, ((0, 0), (0, 0), (missing, 0)), constant_values=-np.inf)
+    return Attention(shares, np.pad(attention.tokens, (missing, 0)), attention.kind)

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+
+from turnwise.corpus import Corpus, Dialogue, Turn
+from turnwise.model import Recipe, Settings
+
+GOODS = ("tea", "bread", "milk", "rice", "salt", "fish")
+
+
+def shop(split: str, count: int, *, first: int = 0) -> list[Dialogue]:
+    """Short dialogues with a rule that can be learnt: the answer names what was asked for."""
+    made = []
+    for place in range(first, first + count):
+        thing = GOODS[place % len(GOODS)]
+        texts = (
+            "Hello.",
+            "Good day!",
+            f"Do you have {thing}?",
+            f"Yes, we have {thing}. How much?",
+            f"{place % 7} please.",
+        )
+        turns = tuple(Turn("AB"[number % 2], text) for number, text in enumerate(texts[: 3 + place % 3]))
+        made.append(Dialogue(turns, id=f"{split}-{place}", split=split))
+    return made
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Corpus:
+    return Corpus.of([*shop("train", 24), *shop("validation", 6), *shop("test", 6, first=3)], name="shop")
+
+
+@pytest.fixture(scope="session")
+def settings() -> Settings:
+    return Settings(attention="static", integration=True, layers=1, width=12, embedding=8, dropout=0.3, vocabulary=60)
+
+
+@pytest.fixture(scope="session")
+def recipe() -> Recipe:
+    return Recipe("adam", 0.02, epochs=3, batch_size=8, clip=5.0)

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+
+from turnwise.errors import UsageError
+from turnwise.model.huggingface.adapter import HuggingFaceModel
+from turnwise.model.huggingface.generation import Gumbel, generations
+from turnwise.model.huggingface.likelihood import likelihoods
+from turnwise.model.huggingface.samples import Sample
+from turnwise.model.protocol import Decoding
+
+Load = Callable[..., HuggingFaceModel]
+CONTEXTS = [["hello there", "", "where is the station?"], ["hi"], ["it is near the old bridge", "a"]]
+
+
+def naive(model: HuggingFaceModel, context: list[str], steps: int) -> str:
+    """The likeliest token, again and again, without cache or batch."""
+    sample, network = model.sampler.prompts([context])[0], model.network
+    opening = sample.source if network.kind == "causal" else network.opening
+    written: list[int] = []
+    while len(written) < steps and not set(written) & model.sampler.ends:
+        ids = torch.tensor([[*opening, *written]])
+        inputs = {"input_ids": ids}
+        if network.kind != "causal":
+            inputs = {"input_ids": torch.tensor([sample.source]), "decoder_input_ids": ids}
+        with torch.no_grad():
+            written.append(int(network.model(**inputs).logits[0, -1].argmax()))
+    return model._text([token for token in written if token not in model.sampler.ends])
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "bart", "t5"])
+def test_greedy_is_the_likeliest_token_again_and_again(model: Load, name: str) -> None:
+    found = model(name).generate(CONTEXTS, decoding=Decoding(max_tokens=6))
+    assert found == [naive(model(name), context, 6) for context in CONTEXTS]
+
+
+@pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
+@pytest.mark.parametrize("name", ["llama", "t5"])
+def test_a_response_does_not_depend_on_its_company(model: Load, name: str, method: str) -> None:
+    decoding = Decoding(method=method, max_tokens=5, beams=2)  # type: ignore[arg-type]
+    among = model(name).generate(CONTEXTS, decoding=decoding)
+    assert among == [model(name).generate([context], decoding=decoding)[0] for context in CONTEXTS]
+
+
+def test_another_seed_is_another_sample(model: Load) -> None:
+    drawn = {model("llama").generate([["hi"]], decoding=Decoding("sample", max_tokens=5, seed=k))[0] for k in range(4)}
+    assert len(drawn) > 1
+
+
+def test_the_most_likely_word_alone_is_greedy(model: Load) -> None:
+    narrow = Decoding("sample", top_k=1, max_tokens=5)
+    assert model("llama").generate(CONTEXTS, decoding=narrow) == model("llama").generate(
+        CONTEXTS, decoding=Decoding(max_tokens=5)
+    )
+
+
+def test_gumbel_noise_draws_each_word_as_often_as_it_is_likely() -> None:
+    shares, draws = [0.5, 0.3, 0.2], 4000
+    samples = [Sample([k], [-1], [], 1, 0) for k in range(draws)]
+    scores = torch.tensor(shares).log().expand(draws, 3)
+    counts = Counter(Gumbel(0, samples)(torch.empty(0), scores).argmax(-1).tolist())
+    for word, share in enumerate(shares):  # four standard errors
+        assert abs(counts[word] / draws - share) < 4 * math.sqrt(share * (1 - share) / draws)
+
+
+def test_a_beam_is_at_least_as_likely_as_greedy(model: Load) -> None:
+    network, prompts = model("gpt2").network, model("gpt2").sampler.prompts(CONTEXTS)
+    chances = []
+    for decoding in (Decoding("greedy", max_tokens=3), Decoding("beam", max_tokens=3)):
+        written = generations(network, prompts, decoding=decoding, ends=[])
+        samples = [replace(prompt, target=ids) for prompt, ids in zip(prompts, written, strict=True)]
+        chances.append([each.total for each in likelihoods(network, samples)])
+    assert all(beam >= greedy - 1e-5 for greedy, beam in zip(*chances, strict=True))
+
+
+def test_a_newline_ends_a_plainly_joined_turn(model: Load) -> None:
+    loaded = model("gpt2")
+    ids = loaded.sampler.reader.tokenizer.encode("hello\n\nyou", add_special_tokens=False)
+    assert loaded._text(ids) == "hello"
+
+
+def test_special_tokens_are_not_text(model: Load) -> None:
+    ids = model("llama").sampler.reader.tokenizer.encode("<|im_start|>hello<s>", add_special_tokens=False)
+    assert model("llama")._text(ids) == "hello"
+
+
+def test_sampling_needs_a_temperature(model: Load) -> None:
+    with pytest.raises(UsageError, match="temperature over 0"):
+        model("gpt2").generate([["hi"]], decoding=Decoding("sample", temperature=0.0))

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from turnwise.errors import MissingExtraError, UsageError
+from turnwise.model.huggingface import load_huggingface, pretrained
+from turnwise.model.huggingface.adapter import HuggingFaceModel
+from turnwise.model.protocol import DialogueModel
+
+Folder = Callable[[str], Path]
+Load = Callable[..., HuggingFaceModel]
+
+
+@pytest.fixture
+def copy(checkpoint: Folder, tmp_path: Path) -> Path:
+    """A checkpoint to break."""
+    return Path(shutil.copytree(checkpoint("gpt2"), tmp_path / "broken"))
+
+
+def configure(folder: Path, **changes: Any) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def message(given: Path | str, **options: Any) -> str:
+    with pytest.raises(UsageError) as caught:
+        load_huggingface(given, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_loaded_checkpoint_is_a_dialogue_model(model: Load) -> None:
+    assert isinstance(model("llama"), DialogueModel)
+
+
+def test_a_name_tells_checkpoint_and_weights(model: Load, copy: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    name = model("gpt2").name
+    same = load_huggingface(copy).name
+    weights = load_file(copy / "model.safetensors")
+    weights["transformer.ln_f.bias"] += 0.5
+    save_file(weights, copy / "model.safetensors", metadata={"format": "pt"})
+    assert name.startswith("gpt2@")
+    assert same == name.replace("gpt2", "broken")
+    assert load_huggingface(copy).name != same
+
+
+def test_settings_tell_what_a_number_depends_on(model: Load) -> None:
+    assert model("gpt2").settings == {
+        "joining": "plain:'\\n'", "layer": -1, "pooling": "last", "window": 128, "dtype": "float32"
+    }  # fmt: skip
+
+
+def test_pickled_weights_are_refused(copy: Path) -> None:
+    (copy / "model.safetensors").rename(copy / "pytorch_model.bin")
+    assert "must hold safetensors weights, found only pytorch_model.bin" in message(copy)
+
+
+def test_a_folder_without_weights_is_refused(copy: Path) -> None:
+    (copy / "model.safetensors").unlink()
+    assert "must hold safetensors weights, found none" in message(copy)
+
+
+def test_a_folder_without_configuration_is_refused(tmp_path: Path) -> None:
+    assert "holds no config.json" in message(tmp_path)
+
+
+@pytest.mark.parametrize("given", ["/no/such/folder", "./missing", "a/b/c", "missing.gguf"])
+def test_a_path_that_does_not_exist_is_refused(given: str) -> None:
+    assert message(given) == f"No checkpoint at '{given}': there is no such folder or file."
+
+
+def test_a_file_that_is_no_checkpoint_is_refused(file: Callable[[str, str | bytes], Path]) -> None:
+    assert "is another kind of file" in message(file("notes.txt", "x"))
+
+
+def test_a_hub_name_that_cannot_be_fetched_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers import AutoConfig
+
+    def refuse(place: str, **options: Any) -> None:
+        assert (place, options["trust_remote_code"]) == ("nobody/nothing", False)
+        raise OSError("We couldn't connect\nto the hub")
+
+    monkeypatch.setattr(AutoConfig, "from_pretrained", refuse)
+    assert message("nobody/nothing").endswith("'nobody/nothing' could not be loaded: We couldn't connect to the hub")
+
+
+def test_a_checkpoints_own_code_is_never_run(copy: Path, tmp_path: Path) -> None:
+    (copy / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Config: ...\n")
+    configure(copy, model_type="evil", auto_map={"AutoConfig": "evil.Config"})
+    assert "could not be loaded" in message(copy)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_weights_that_a_checkpoint_lacks_are_not_made_up(copy: Path) -> None:
+    configure(copy, n_layer=3, num_hidden_layers=3)
+    assert "lacks 12 of its weights, such as transformer.h.2." in message(copy)
+
+
+def test_a_tampered_file_is_refused(copy: Path) -> None:
+    (copy / "model.safetensors").write_bytes(b"\xff" * 64)
+    assert "could not be loaded" in message(copy)
+
+
+def test_an_unknown_dtype_gets_a_suggestion(checkpoint: Folder) -> None:
+    assert message(checkpoint("gpt2"), dtype="bfloat") == "Unknown dtype 'bfloat'. Did you mean 'bfloat16'?"
+
+
+def test_an_unknown_device_is_refused(checkpoint: Folder) -> None:
+    assert "The device 'tpu9' cannot be used" in message(checkpoint("gpt2"), device="tpu9")
+
+
+def test_a_missing_extra_prints_its_install_line(checkpoint: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        pretrained, "find_spec", lambda name: None if name == "torch" else importlib.util.find_spec(name)
+    )
+    with pytest.raises(MissingExtraError, match=r"pip install 'turnwise\[models\]'"):
+        load_huggingface(checkpoint("gpt2"))
+
+
+def test_gguf_needs_its_reader(file: Callable[[str, str | bytes], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pretrained, "find_spec", lambda name: None)
+    assert "pip install gguf" in message(file("a.gguf", "x"))
+
+
+def test_a_folder_with_one_gguf_file_is_that_file(file: Callable[[str, str | bytes], Path]) -> None:
+    pytest.importorskip("gguf")
+    path = file("one.gguf", "x")
+    assert pretrained.source_of(path.parent) == pretrained.source_of(path)
+    file("two.gguf", "x")
+    assert "holds 2 .gguf files: name one of them, such as one.gguf" in message(path.parent)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("gpt2", "causal"), ("llama", "causal"), ("t5", "encoder-decoder"), ("bert", "encoder")]
+)
+def test_the_kind_is_told_by_the_architecture(model: Load, name: str, kind: str) -> None:
+    assert model(name).network.kind == kind
+
+
+def test_half_precision_reads_too(checkpoint: Folder) -> None:
+    loaded = load_huggingface(checkpoint("llama"), dtype="bfloat16")
+    assert loaded.settings["dtype"] == "bfloat16"
+    assert loaded.attend([["hello", "you"]], ["fine"])[0].log_share.shape == (2, 4, 2)
+    assert loaded.encode([["hello"]]).dtype == "float32"

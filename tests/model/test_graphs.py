@@ -1,0 +1,60 @@
+"""Fused kernels and captured graphs against the plain path: only where there is a GPU."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from tests.model.samples import batch_of, network, tiny
+
+from turnwise.model import graphs, kernels
+from turnwise.model.batch import Batch
+from turnwise.model.network import Seq2Seq
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+
+BATCHES = [batch_of(([[5, 6, 7], [8]], [9, 10]), ([[11]], [5])), batch_of(([[7, 7, 8], [9]], [6, 6]), ([[12]], [13]))]
+
+
+def gradients(model: Seq2Seq, batch: Batch) -> list[torch.Tensor]:
+    model.zero_grad(set_to_none=True)
+    output = model(batch)
+    loss = model.loss(output, batch)
+    if output.log_attention is not None:
+        loss = loss + output.log_attention.exp().square().mean()
+    loss.backward()  # type: ignore[no-untyped-call]
+    return [loss.detach(), *(weight.grad for weight in model.parameters() if weight.grad is not None)]
+
+
+@pytest.mark.parametrize("name", ["non-hier", "static-ui", "dynamic-ui", "lstm-attn", "bilstm-attn", "hred", "lstm"])
+def test_fused_and_captured_steps_are_the_plain_ones(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.backends.cuda.matmul.allow_tf32 = False
+    settings = replace(tiny(name), width=24, embedding=24)
+    plain = network(settings)
+    expected = [gradients(plain, batch) for batch in BATCHES]
+    fast = network(settings).cuda()
+    graphs.clear()
+    for _ in range(3):  # plain launches, then captured, then replayed with the other batch's values between
+        for batch, wanted in zip(BATCHES, expected, strict=True):
+            for found, one in zip(gradients(fast, batch.to("cuda")), wanted, strict=True):
+                torch.testing.assert_close(found.cpu(), one, atol=2e-5, rtol=1e-4)
+    monkeypatch.setattr(kernels, "_fused", lambda values: None)
+    graphs.clear()
+    for found, one in zip(gradients(fast, BATCHES[0].to("cuda")), expected[0], strict=True):
+        torch.testing.assert_close(found.cpu(), one, atol=2e-5, rtol=1e-4)
+
+
+def test_two_forward_passes_before_their_backward_passes_do_not_mix() -> None:
+    model = network(tiny("non-hier")).cuda()
+    batches = [batch.to("cuda") for batch in BATCHES]
+    expected = [gradients(model, batch) for batch in batches]
+    for _ in range(3):
+        model.zero_grad(set_to_none=True)
+        losses = [model.loss(model(batch), batch) for batch in batches]
+        for loss in losses:
+            loss.backward()  # type: ignore[no-untyped-call]
+        summed = [weight.grad for weight in model.parameters() if weight.grad is not None]
+        assert len(summed) == len(expected[0]) - 1
+        again = [model.loss(model(batch), batch).item() for batch in batches]
+        assert again == pytest.approx([loss.item() for loss in losses], rel=1e-5)

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from turnwise.model import log
+from turnwise.model.log import Log, Moment
+
+
+def moment(step: int, **more: Any) -> Moment:
+    return Moment(1, step, step, 9, 2.5, 0.1, 100.0, 7.0, **more)
+
+
+def test_a_row_is_what_the_header_says(tmp_path: Path) -> None:
+    written = Log(tmp_path)
+    written.tell(moment(3))
+    written.tell(moment(4), is_logged=False)
+    written.tell(moment(5, perplexity=12.0, bleu_2=3.25))
+    assert (tmp_path / "log.csv").read_text() == (
+        "epoch,step,loss,perplexity,bleu_2,rate,samples_per_second,seconds\n"
+        "1,3,2.5,,,0.1,100,7\n"
+        "1,5,2.5,12,3.25,0.1,100,7\n"
+    )
+
+
+@pytest.mark.parametrize("unfinished", ["", "1,7", "1,7,2.5,,,0.1,100,7"])
+def test_a_resumed_log_forgets_what_the_run_forgot(unfinished: str, tmp_path: Path) -> None:
+    first = Log(tmp_path)
+    for step in (1, 2, 3):
+        first.tell(moment(step))
+    with (tmp_path / "log.csv").open("a") as file:
+        file.write(unfinished)
+    second = Log(tmp_path, step=2)
+    second.tell(moment(9))
+    steps = [line.split(",")[1] for line in (tmp_path / "log.csv").read_text().splitlines()]
+    assert steps == ["step", "1", "2", "9"]
+
+
+def test_a_new_run_begins_a_new_log(tmp_path: Path) -> None:
+    Log(tmp_path).tell(moment(1))
+    Log(tmp_path).tell(moment(5))
+    assert len((tmp_path / "log.csv").read_text().splitlines()) == 2
+
+
+def test_whoever_listens_hears_every_moment(tmp_path: Path) -> None:
+    heard: list[int] = []
+    told = Log(tmp_path, progress=lambda one: heard.append(one.step))
+    told.tell(moment(1))
+    told.tell(moment(2), is_logged=False)
+    assert heard == [1, 2]
+
+
+def test_without_a_folder_nothing_is_written_or_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    silent = Log(None, progress=lambda one: pytest.fail("told"))
+    silent.tell(moment(1))
+    silent.close()
+    assert not list(tmp_path.iterdir())
+
+
+class Board:
+    def __init__(self) -> None:
+        self.scalars: list[tuple[str, float, int]] = []
+        self.is_closed = False
+
+    def add_scalar(self, name: str, value: float, step: int) -> None:
+        self.scalars.append((name, value, step))
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def test_tensorboard_is_given_numbers_and_no_gaps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    board = Board()
+    monkeypatch.setattr(log, "_tensorboard", lambda folder, step: board)
+    told = Log(tmp_path)
+    told.tell(moment(3, bleu_2=1.5))
+    told.close()
+    assert ("bleu_2", 1.5, 3) in board.scalars
+    assert {name for name, _, _ in board.scalars} == {"loss", "bleu_2", "rate", "samples_per_second", "seconds"}
+    assert board.is_closed

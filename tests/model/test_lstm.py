@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from turnwise.model.lstm import LSTM, State
+
+
+def library_twin(ours: LSTM) -> torch.nn.LSTM:
+    twin = torch.nn.LSTM(ours.inputs.shape[1], ours.width, ours.layers, batch_first=True)
+    with torch.no_grad():
+        for layer in range(ours.layers):
+            if layer == 0:
+                parts: tuple[Tensor, Tensor] = (ours.inputs, ours.first)
+            else:
+                assert ours.upper is not None
+                parts = ours.upper[layer - 1, :, : ours.width], ours.upper[layer - 1, :, ours.width :]
+            getattr(twin, f"weight_ih_l{layer}").copy_(parts[0])
+            getattr(twin, f"weight_hh_l{layer}").copy_(parts[1])
+            getattr(twin, f"bias_ih_l{layer}").copy_(ours.bias[layer])
+            getattr(twin, f"bias_hh_l{layer}").zero_()
+    return twin
+
+
+@pytest.mark.parametrize("layers", [1, 2, 5])
+@pytest.mark.parametrize("steps", [1, 3, 9])
+def test_layers_compute_what_the_library_computes_over_packed_sequences(layers: int, steps: int) -> None:
+    torch.manual_seed(0)
+    ours = LSTM(3, 4, layers=layers)
+    inputs, length = torch.randn(4, steps, 3), torch.tensor([steps, 1, (steps + 1) // 2, steps])
+    packed, (hidden, cell) = library_twin(ours)(
+        pack_padded_sequence(inputs, length, batch_first=True, enforce_sorted=False)
+    )
+    expected, _ = pad_packed_sequence(packed, batch_first=True)
+    found = ours(inputs, length)
+    real = (torch.arange(steps) < length[:, None])[..., None]
+    torch.testing.assert_close(found.hidden.transpose(0, 1) * real, expected * real, atol=1e-6, rtol=0)
+    torch.testing.assert_close(found.last_hidden, hidden, atol=1e-6, rtol=0)
+    torch.testing.assert_close(found.last_cell, cell, atol=1e-6, rtol=0)
+
+
+def test_a_run_in_two_parts_is_a_run_in_one() -> None:
+    torch.manual_seed(0)
+    ours, inputs = LSTM(3, 4, layers=3), torch.randn(2, 5, 3)
+    first = ours(inputs[:, :2], torch.tensor([2, 2]))
+    second = ours(inputs[:, 2:], torch.tensor([3, 3]), start=State(first.last_hidden, first.last_cell))
+    whole = ours(inputs, torch.tensor([5, 5]))
+    torch.testing.assert_close(torch.cat([first.hidden, second.hidden]), whole.hidden)
+
+
+def test_dropout_between_layers_keeps_the_mean() -> None:
+    torch.manual_seed(0)
+    drop = LSTM(3, 4, layers=2, dropout=0.25)._drop(torch.zeros(1), 200, 50)
+    assert drop is not None and drop.shape == (1, 200, 50, 4)
+    assert drop.mean().item() == pytest.approx(1, abs=0.02)
+    assert sorted(set(drop.flatten().tolist())) == pytest.approx([0, 4 / 3])
+
+
+def test_half_precision_keeps_the_cell_in_full() -> None:
+    torch.manual_seed(0)
+    ours, inputs, length = LSTM(3, 16, layers=3), torch.randn(2, 20, 3), torch.tensor([20, 2])
+    exact = ours(inputs, length).hidden
+    with torch.autocast("cpu", torch.bfloat16):
+        found = ours(inputs, length)
+    assert found.hidden.dtype == torch.bfloat16 and found.last_cell.dtype == torch.float32
+    assert (found.hidden - exact).norm() < 0.005 * exact.norm()

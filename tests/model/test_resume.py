@@ -1,0 +1,172 @@
+"""Killed at any moment, resumed, and in the end byte for byte the run that was never broken."""
+
+from __future__ import annotations
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from turnwise.corpus import Corpus, load, write
+from turnwise.distract import AttentionLoss, InsertDistractions
+from turnwise.errors import ModelError, UsageError
+from turnwise.model import Recipe, Settings, train, training
+from turnwise.model.log import Moment
+
+# Looks and saves every other batch, tells where it is, and lets itself be killed there.
+SCRIPT = """
+import json, sys, time
+from turnwise.corpus import load
+from turnwise.distract import AttentionLoss, InsertDistractions
+from turnwise.model import Recipe, Settings, train, training
+
+def tell(moment):
+    print(moment.epoch, moment.done, flush=True)
+    time.sleep(0.05)
+
+corpus, out, settings, recipe = sys.argv[1:]
+training.LOOK_EVERY = 2
+train(load(corpus), Settings(**json.loads(settings)), Recipe(**json.loads(recipe)), out=out, device="cpu", seed=3,
+      bleu_samples=2, resume=True, save_seconds=0.0, progress=tell,
+      transform=InsertDistractions(0.7), extra_loss=AttentionLoss())
+"""
+FILES = ("weights.safetensors", "optimiser.safetensors", "vocabulary.json")
+
+
+def run(corpus: Corpus, settings: Settings, recipe: Recipe, out: Path, **options: Any) -> None:
+    distracted = {"transform": InsertDistractions(0.7), "extra_loss": AttentionLoss(), "seed": 3, "bleu_samples": 2}
+    train(corpus, settings, recipe, out=out, device="cpu", **{**distracted, **options})
+
+
+def killed_at(place: str, command: list[str]) -> bool:
+    """Run until it says that it is at this place, then kill it with no chance to clean up."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.strip() == place:
+            process.send_signal(signal.SIGKILL)
+            break
+    process.stdout.close()
+    return process.wait() == -signal.SIGKILL
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in FILES if (folder / name).exists()}
+
+
+def test_killed_twice_and_resumed_is_the_unbroken_run(
+    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+) -> None:
+    write(corpus, tmp_path / "shop.parquet", to="parquet")
+    shop = load(tmp_path / "shop.parquet")
+    run(shop, settings, recipe, tmp_path / "whole")
+    values = [json.dumps(one.to_dict()) for one in (settings, recipe)]
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "shop.parquet"), str(tmp_path / "broken"), *values]
+    assert killed_at("1 4", command)  # within the first epoch
+    assert killed_at("2 6", command)  # within the second, after it had been resumed in the first
+    state = json.loads((tmp_path / "broken" / "last" / "training.json").read_text())
+    assert (state["epoch"], state["done"]) in [(2, 4), (2, 6)]
+    run(shop, settings, recipe, tmp_path / "broken", resume=True)
+    for name in ("untrained", "epoch-001", "epoch-002", "epoch-003", "best", "last"):
+        assert contents(tmp_path / "whole" / name) == contents(tmp_path / "broken" / name), name
+    assert {"optimiser.safetensors"} <= contents(tmp_path / "broken" / "last").keys()
+
+
+class Interrupted(Exception):
+    """Stands for whatever stops a run within this process."""
+
+
+def interrupted_at(epoch: int, done: int) -> Any:
+    def progress(moment: Moment) -> None:
+        if (moment.epoch, moment.done) == (epoch, done) and moment.perplexity is None:
+            raise Interrupted
+
+    return progress
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
+def test_a_run_stopped_within_an_epoch_goes_on_from_the_last_one(
+    optimiser: Any, corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+) -> None:
+    chosen = replace(recipe, optimiser=optimiser, epochs=2, halve_when_stalled=True)
+    run(corpus, settings, chosen, tmp_path / "whole")
+    with pytest.raises(Interrupted):
+        run(corpus, settings, chosen, tmp_path / "broken", progress=interrupted_at(2, 9))
+    run(corpus, settings, chosen, tmp_path / "broken", resume=True)
+    assert contents(tmp_path / "whole" / "last") == contents(tmp_path / "broken" / "last")
+
+
+def test_the_log_of_a_resumed_run_has_no_row_twice(
+    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training, "LOOK_EVERY", 4)
+    with pytest.raises(Interrupted):
+        run(corpus, settings, recipe, tmp_path / "run", progress=interrupted_at(2, 8))
+    with (tmp_path / "run" / "log.csv").open("a") as file:
+        file.write("2,1")  # a line that was being written
+    run(corpus, settings, recipe, tmp_path / "run", resume=True)
+    with (tmp_path / "run" / "log.csv").open(newline="") as file:
+        found = [(row["epoch"], row["step"]) for row in csv.DictReader(file)]
+    steps = ["0", "4", "8", "9", "13", "17", "18", "22", "26", "27"]
+    assert found == [(str(max(0, int(step) - 1) // 9 + (step != "0")), step) for step in steps]
+
+
+def test_more_epochs_can_be_asked_for(corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path) -> None:
+    run(corpus, settings, replace(recipe, epochs=2), tmp_path / "whole")
+    run(corpus, settings, replace(recipe, epochs=1), tmp_path / "grown")
+    run(corpus, settings, replace(recipe, epochs=2), tmp_path / "grown", resume=True)
+    assert contents(tmp_path / "whole" / "last") == contents(tmp_path / "grown" / "last")
+
+
+def test_a_finished_run_is_left_as_it_is(corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path) -> None:
+    run(corpus, settings, replace(recipe, epochs=1), tmp_path / "run")
+    before = contents(tmp_path / "run" / "last")
+    run(corpus, settings, replace(recipe, epochs=1), tmp_path / "run", resume=True)
+    assert contents(tmp_path / "run" / "last") == before
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seed": 4}, "seed was 3 and is now 4"),
+        ({"transform": None}, "transform was InsertDistractions"),
+        ({"extra_loss": AttentionLoss(2.0)}, "extra_loss was AttentionLoss"),
+        ({"context_turns": 1}, "context_turns was None and is now 1"),
+    ],
+)
+def test_another_run_is_not_taken_for_this_one(
+    change: dict[str, Any], message: str, corpus: Corpus, settings: Settings, recipe: Recipe, begun: Path
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        run(corpus, settings, recipe, begun, resume=True, **change)
+
+
+@pytest.fixture(scope="module")
+def begun(corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("begun") / "run"
+    run(corpus, settings, replace(recipe, epochs=1), out)
+    return out
+
+
+def test_other_settings_or_another_corpus_are_another_run(
+    corpus: Corpus, settings: Settings, recipe: Recipe, begun: Path
+) -> None:
+    with pytest.raises(UsageError, match=r"settings\.width was 12 and is now 16"):
+        run(corpus, replace(settings, width=16), recipe, begun, resume=True)
+    with pytest.raises(UsageError, match=r"recipe\.batch_size was 8 and is now 4"):
+        run(corpus, settings, replace(recipe, batch_size=4), begun, resume=True)
+    with pytest.raises(UsageError, match="corpus was shop@"):
+        run(corpus[1:], settings, recipe, begun, resume=True)
+
+
+def test_a_damaged_state_is_one_line(corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path) -> None:
+    run(corpus, settings, replace(recipe, epochs=1), tmp_path / "run")
+    (tmp_path / "run" / "last" / "training.json").write_text("{}")
+    with pytest.raises(ModelError, match=r"training\.json: expected"):
+        run(corpus, settings, recipe, tmp_path / "run", resume=True)

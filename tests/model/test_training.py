@@ -1,0 +1,327 @@
+"""The training loop: what it learns, what it writes, and what ends it."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import turnwise as tw
+from turnwise.corpus import Corpus
+from turnwise.errors import OutputError, TrainingError, TurnwiseError, UsageError
+from turnwise.model import Recipe, Settings, load_model, train, training
+from turnwise.model.batch import Batch, Output
+from turnwise.model.examples import Examples, examples_of
+from turnwise.model.log import Moment
+from turnwise.model.protocol import DialogueModel
+from turnwise.model.run import TrainingResult
+
+
+def run(corpus: Corpus, settings: Settings, recipe: Recipe, out: Path, **options: Any) -> TrainingResult:
+    return train(corpus, settings, recipe, out=out, device="cpu", **{"bleu_samples": 4, **options})
+
+
+def weights(folder: Path) -> bytes:
+    return (folder / "weights.safetensors").read_bytes()
+
+
+def rows(out: Path) -> list[dict[str, str]]:
+    with (out / "log.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+# --- What it learns ---------------------------------------------------------------------------------------------------
+
+
+def test_a_model_beats_the_entropy_of_single_words(tmp_path: Path) -> None:
+    concierge = tw.corpus.generate(dialogues=40, seed=1)
+    settings = Settings(attention="static", layers=1, width=24, embedding=24, vocabulary=200)
+    recipe = Recipe("adam", 0.02, epochs=4, batch_size=32, clip=5.0)
+    result = run(concierge, settings, recipe, tmp_path / "run", context_turns=2)
+    vocabulary = load_model(tmp_path / "run").vocabulary
+    assert result.history[-1].loss is not None
+    assert result.history[-1].loss < unigram_entropy(examples_of(concierge.split("train"), vocabulary))
+    found = [one.perplexity or math.inf for one in result.history]
+    assert min(found[1:]) < found[0] / 2
+
+
+def unigram_entropy(examples: Examples) -> float:
+    """Nats a token costs whoever knows only how frequent each is: the best loss without reading anything."""
+    turns = examples.turns
+    counts = Counter(
+        np.concatenate(
+            [turns.tokens[turns.offsets[one] : turns.offsets[one + 1]] for one in examples.response]
+        ).tolist()
+    )
+    shares = np.array(list(counts.values())) / sum(counts.values())
+    return float(-(shares * np.log(shares)).sum())
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
+def test_the_same_seed_gives_the_same_weights(
+    optimiser: Any, corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+) -> None:
+    short = replace(recipe, optimiser=optimiser, epochs=1)
+    for name, seed in (("one", 5), ("same", 5), ("other", 6)):
+        run(corpus, settings, short, tmp_path / name, seed=seed)
+    for checkpoint in ("untrained", "last"):
+        one, same, other = (weights(tmp_path / name / checkpoint) for name in ("one", "same", "other"))
+        assert one == same
+        assert one != other
+
+
+def test_byte_pairs_are_trained_as_well(corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path) -> None:
+    run(corpus, replace(settings, vocabulary=290), replace(recipe, epochs=1), tmp_path / "run", tokens="bpe")
+    assert load_model(tmp_path / "run").vocabulary.kind == "bpe"
+
+
+# --- What it writes ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def done(corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("done") / "run"
+    moments: list[Moment] = []
+    result = run(corpus, settings, recipe, out, progress=moments.append, validate=lambda model: {"length": 7.0})
+    assert [one.epoch for one in result.history] == [0, 1, 2, 3]
+    assert (result.epochs, result.out) == (3, str(out))
+    assert [(one.epoch, one.done, one.batches) for one in moments if one.perplexity is None] == [
+        (epoch, 9, 9)
+        for epoch in (1, 2, 3)  # 24 dialogues have 72 responses
+    ]
+    return out
+
+
+def test_every_checkpoint_is_a_model(done: Path) -> None:
+    names = sorted(file.name for file in done.iterdir() if file.is_dir() and file.name != "tensorboard")
+    assert names == ["best", "epoch-001", "epoch-002", "epoch-003", "last", "untrained"]
+    assert len({load_model(done / name).name for name in names}) == 4  # best and last are copies
+    assert weights(done / "epoch-003") == weights(done / "last")
+
+
+def test_the_log_has_a_row_for_every_epoch(done: Path) -> None:
+    found = rows(done)
+    assert list(found[0]) == [
+        "epoch", "step", "loss", "perplexity", "bleu_2", "rate", "samples_per_second", "seconds", "length",
+    ]  # fmt: skip
+    assert [(row["epoch"], row["step"], row["length"]) for row in found] == [
+        ("0", "0", "7"), ("1", "9", "7"), ("2", "18", "7"), ("3", "27", "7"),
+    ]  # fmt: skip
+    assert found[0]["loss"] == ""
+    assert float(found[3]["perplexity"]) < float(found[0]["perplexity"])
+
+
+def test_no_file_is_a_pickle(done: Path) -> None:
+    assert {file.suffix for file in done.rglob("*") if file.is_file()} <= {".json", ".safetensors", ".csv", ".0"}
+
+
+def test_a_checkpoint_tells_its_origin(done: Path, corpus: Corpus) -> None:
+    from turnwise.model.checkpoint import read_checkpoint
+
+    origin = read_checkpoint(done).origin
+    assert origin["corpus"] == f"shop@{corpus.fingerprint}"
+    assert (origin["seed"], origin["recipe"]["epochs"]) == (0, 3)
+
+
+# --- When the rate is halved, and when it ends ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Let validation find these perplexities: of the untrained model, then of each epoch."""
+
+    def play(*values: float) -> None:
+        script: Iterator[float] = iter(values)
+        monkeypatch.setattr(training, "perplexity_of", lambda *given, **named: next(script))
+
+    return play
+
+
+@pytest.mark.parametrize(
+    ("perplexities", "halve", "patience", "rates", "best"),
+    [
+        ([9, 5, 4, 3], True, None, [1, 1, 1], 3),
+        ([9, 5, 6, 4], True, None, [1, 1, 0.5], 3),  # worse in epoch 2, so halved from epoch 3 on
+        ([9, 5, 5, 5], True, None, [1, 1, 0.5], 1),  # as good is no better
+        ([9, 5, 6, 7], False, None, [1, 1, 1], 1),
+        ([9, 5, 6, 7], True, 1, [1, 1], 1),
+        ([1, 5, 6, 4], True, 2, [1, 1, 0.5], 3),  # the untrained model counts for nothing
+    ],
+)
+def test_the_rate_is_halved_when_perplexity_stops_falling(
+    perplexities: list[float], halve: bool, patience: int | None, rates: list[float], best: int,
+    scripted: Any, corpus: Corpus, settings: Settings, tmp_path: Path,
+) -> None:  # fmt: skip
+    scripted(*perplexities)
+    recipe = Recipe("sgd", 1.0, halve_when_stalled=halve, epochs=3, batch_size=64, patience=patience)
+    result = run(corpus, settings, recipe, tmp_path / "run")
+    assert [one.rate for one in result.history[1:]] == rates
+    assert result.best_epoch == best
+    assert weights(tmp_path / "run" / "best") == weights(tmp_path / "run" / f"epoch-{best:03d}")
+
+
+def test_the_best_can_be_chosen_by_bleu(
+    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = iter([0.0, 2.0, 3.0, 1.0])
+    monkeypatch.setattr("turnwise.model.evaluation.Questions.bleu_2", lambda *given: next(script))
+    assert run(corpus, settings, recipe, tmp_path / "run", best_by="bleu-2").best_epoch == 2
+
+
+def test_gradients_are_clipped(corpus: Corpus, settings: Settings, tmp_path: Path) -> None:
+    recipe = Recipe("sgd", 1.0, epochs=1, batch_size=1000, clip=0.01)  # one step: it moves by the clip at most
+    run(corpus, settings, recipe, tmp_path / "run")
+    before, after = (load_file(tmp_path / "run" / name / "weights.safetensors") for name in ("untrained", "last"))
+    moved = math.sqrt(sum(float((before[name] - after[name]).square().sum()) for name in before))
+    assert moved == pytest.approx(0.01, rel=1e-3)
+
+
+# --- Transforms and extra losses --------------------------------------------------------------------------------------
+
+
+def test_a_transform_is_drawn_anew_every_epoch_and_never_for_validation(
+    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+) -> None:
+    seen: list[tuple[int, int]] = []
+
+    def transform(examples: Examples, rng: np.random.Generator) -> Examples:
+        seen.append((len(examples), int(rng.integers(10**9))))
+        return examples.take(np.arange(8))
+
+    result = run(corpus, settings, recipe, tmp_path / "run", transform=transform, seed=4)
+    assert seen == [(72, int(np.random.default_rng([4, epoch]).integers(10**9))) for epoch in (1, 2, 3)]
+    assert result.steps == 3  # eight examples are one batch
+
+
+def test_an_extra_loss_is_added_in_training_only(
+    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+) -> None:
+    seen: list[bool] = []
+
+    def extra(output: Output, batch: Batch) -> torch.Tensor:
+        seen.append(torch.is_grad_enabled() and output.log_attention is not None)
+        return output.states.square().mean()
+
+    plain = run(corpus, settings, replace(recipe, epochs=1), tmp_path / "plain")
+    more = run(corpus, settings, replace(recipe, epochs=1), tmp_path / "more", extra_loss=extra)
+    assert seen == [True] * 9
+    assert plain.history[0].perplexity == more.history[0].perplexity
+    assert weights(tmp_path / "plain" / "last") != weights(tmp_path / "more" / "last")
+
+
+@pytest.mark.parametrize("kind", ["non-hier", "dynamic", "hred", "transformer"])
+def test_distractions_and_attention_loss_work_with_every_attention(kind: str, corpus: Corpus, tmp_path: Path) -> None:
+    preset = tw.model.preset(kind)
+    small = replace(preset.settings, layers=1, width=8, embedding=8, vocabulary=60)
+    options = {"transform": tw.distract.InsertDistractions(1.0), "extra_loss": tw.distract.AttentionLoss(100.0, "sum")}
+    result = run(corpus, small, replace(preset.recipe, epochs=1, batch_size=24), tmp_path / "run", **options)
+    assert result.steps == 3
+
+
+# --- What ends it early -----------------------------------------------------------------------------------------------
+
+
+def _nothing(output: Output, batch: Batch) -> torch.Tensor:
+    return output.states.sum() * math.nan
+
+
+def _out_of_memory(output: Output, batch: Batch) -> torch.Tensor:
+    raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.\nIncluding\nlines")
+
+
+def _no_cpu_memory(output: Output, batch: Batch) -> torch.Tensor:
+    raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")
+
+
+@pytest.mark.parametrize(
+    ("extra", "batch_size", "message"),
+    [
+        (_nothing, 8, "The loss became nan in epoch 1 after 9 batches"),
+        (_nothing, 1000, "The validation perplexity became nan in epoch 1 after 1 batches"),  # seen after the update
+        (_out_of_memory, 8, "Out of memory on cpu in epoch 1 after 0 batches"),
+        (_no_cpu_memory, 8, "Out of memory on cpu in epoch 1 after 0 batches"),
+    ],
+)
+def test_what_cannot_go_on_names_the_last_good_checkpoint(
+    extra: Any, batch_size: int, message: str, corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+) -> None:
+    with pytest.raises(TrainingError, match=message) as caught:
+        run(corpus, settings, replace(recipe, batch_size=batch_size), tmp_path / "run", extra_loss=extra)
+    good = tmp_path / "run" / "last"
+    assert str(caught.value).endswith(f"Last good checkpoint: {good}.")
+    assert "\n" not in str(caught.value)
+    assert all(torch.isfinite(one).all() for one in load_file(good / "weights.safetensors").values())
+
+
+def test_a_bug_keeps_its_trace(corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path) -> None:
+    def broken(output: Output, batch: Batch) -> torch.Tensor:
+        raise RuntimeError("shapes do not match")
+
+    with pytest.raises(RuntimeError, match="shapes do not match"):
+        run(corpus, settings, recipe, tmp_path / "run", extra_loss=broken)
+
+
+# --- What is refused --------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_not_overwritten(done: Path, corpus: Corpus, settings: Settings, recipe: Recipe) -> None:
+    with pytest.raises(OutputError, match="Give --resume"):
+        run(corpus, settings, recipe, done)
+
+
+def test_a_folder_with_other_files_is_not_used(
+    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+) -> None:
+    (tmp_path / "thesis.txt").write_text("")
+    with pytest.raises(OutputError, match=r"found thesis\.txt"):
+        run(corpus, settings, recipe, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"train_split": "all"}, "No split 'all'"),
+        ({"validation_split": "dev"}, "No split 'dev'"),
+        ({"tokens": "letters"}, "Unknown kind of tokens"),
+        ({"best_by": "luck"}, "Unknown measure"),
+    ],
+)
+def test_what_does_not_exist_is_refused(
+    options: dict[str, str], message: str, corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        run(corpus, settings, recipe, tmp_path / "run", **options)
+
+
+def test_single_turns_cannot_be_learnt_from(settings: Settings, recipe: Recipe, tmp_path: Path) -> None:
+    turn = tw.Turn("A", "Hi.")
+    alone = Corpus.of([tw.Dialogue((turn,), id=split, split=split) for split in ("train", "validation")])
+    with pytest.raises(TrainingError, match="two turns or more in 'train'"):
+        run(alone, settings, recipe, tmp_path / "run")
+
+
+def test_validate_sees_the_model_of_the_epoch(
+    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+) -> None:
+    names: list[str] = []
+
+    def validate(model: DialogueModel) -> dict[str, float]:
+        names.append(model.name)
+        return {"seen": len(names)}
+
+    result = run(corpus, settings, replace(recipe, epochs=1), tmp_path / "run", preset="mine", validate=validate)
+    assert names == [load_model(tmp_path / "run" / name).name for name in ("untrained", "last")]
+    assert [one.more for one in result.history] == [{"seen": 1}, {"seen": 2}]
+
+
+def test_errors_are_ours_to_catch() -> None:
+    assert issubclass(TrainingError, TurnwiseError)

@@ -1,0 +1,128 @@
+"""Training, perplexity and generation on the command line; in this process, for torch takes seconds to start."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from turnwise.cli import app
+from turnwise.errors import TurnwiseError
+
+SMALL = ("--preset", "static-ui", "--set", "layers=1 width=16 embedding=16 vocabulary=200", "--context-turns", "2")
+CHEAP = (*SMALL, "--set", "learning_rate=0.5", "--batch-size", "32", "--device", "cpu")
+
+
+def turnwise(*arguments: object) -> str:
+    """What a command prints."""
+    done = CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False)
+    assert (done.exit_code, done.stderr) == (0, "")
+    return done.stdout
+
+
+def as_json(*arguments: object) -> Any:
+    return json.loads(turnwise(*arguments, "--json"))
+
+
+def refused(*arguments: object) -> str:
+    """Why a command does nothing: `main` prints this line."""
+    with pytest.raises(TurnwiseError) as caught:
+        turnwise(*arguments)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from turnwise.corpus import generate, write
+
+    path = tmp_path_factory.mktemp("corpus") / "small.parquet"
+    write(generate(dialogues=40, seed=1), path, to="parquet")
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "run"
+    result = as_json("train", corpus, *CHEAP, "--insert", "0.7", "--epochs", "1", "--out", out)
+    assert (result["epochs"], result["best_epoch"], result["out"]) == (1, 1, str(out))
+    assert result["history"][1]["perplexity"] < result["history"][0]["perplexity"]
+    return out
+
+
+def test_a_trained_model_is_measured(model: Path, corpus: Path) -> None:
+    found = as_json("perplexity", model, corpus, "--device", "cpu", "--context-turns", "2")
+    score = found["perplexity"]
+    low, high = score["interval"]
+    assert low < score["value"] < high
+    assert found["model"].startswith("static-ui@")
+    assert f"model:{found['model']}" in score["signature"]
+    assert score["n"] > found["dialogues"] > 1
+    shown = turnwise("perplexity", model / "best", corpus, "--device", "cpu", "--context-turns", "2")
+    assert f"{score['value']:.2f}" in shown
+
+
+def test_a_trained_model_answers(model: Path, corpus: Path, tmp_path: Path) -> None:
+    out = tmp_path / "said.jsonl"
+    shown = as_json("generate", model, corpus, "--out", out, "--device", "cpu", "--limit", "1", "--max-tokens", "5")
+    records = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(records) == shown["responses"] > 0
+    assert list(records[0]) == ["dialogue", "context", "hypothesis", "reference"]
+    assert all(len(record["hypothesis"].split()) <= 5 for record in records)
+    scores = as_json("metrics", out, out, "--metrics", "bleu-2")  # finds the two columns by their names
+    assert scores["metrics"]["bleu-2"]["n"] == len(records)
+
+
+def test_a_dry_run_counts_and_writes_nothing(corpus: Path, tmp_path: Path) -> None:
+    found = as_json("train", corpus, *CHEAP, "--out", tmp_path / "run", "--dry-run")
+    assert found["batches"] == -(-found["samples"] // 32)
+    assert found["seconds_per_epoch"] > 0
+    assert not (tmp_path / "run").exists()
+
+
+def test_presets_stand_beside_the_papers_counts() -> None:
+    found = as_json("presets")
+    assert len(found) == 12
+    assert {name: one["paper_millions"] for name, one in found.items() if one["paper_millions"]} == {
+        "lstm": 11, "lstm-attn": 11, "bilstm-attn": 12, "hred": 12, "transformer": 41,
+    }  # fmt: skip
+    assert "static-ui" in turnwise("presets")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--preset", "statik"], "Unknown preset 'statik'. Did you mean 'static'?"),
+        (["--set", "layer=2"], "Unknown setting 'layer'. Did you mean 'layers'?"),
+        (["--set", "layers"], "--set expects NAME=VALUE, such as layers=2, found 'layers'."),
+        (["--set", "layers=two"], "layers is 'two'"),
+        (["--preset", "lstm", "--insert", "0.5"], "no attention to lower"),
+        (["--insert", "0.5", "--attention-reduction", "median"], "Unknown reduction 'median'"),
+        (["--tokens", "letters"], "Unknown kind of tokens 'letters'"),
+        (["--device", "gpu"], "Unknown device 'gpu'"),
+        (["--dtype", "float8"], "precision"),
+        (["--validation-split", "dev"], "No split 'dev'"),
+    ],
+)
+def test_what_cannot_be_trained_is_one_line(arguments: list[str], message: str, corpus: Path, tmp_path: Path) -> None:
+    assert message in refused("train", corpus, "--out", tmp_path / "run", "--device", "cpu", *arguments)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_is_resumed_on_the_command_line(model: Path, corpus: Path) -> None:
+    assert "Give --resume" in refused("train", corpus, *CHEAP, "--insert", "0.7", "--epochs", "1", "--out", model)
+    result = as_json("train", corpus, *CHEAP, "--insert", "0.7", "--epochs", "2", "--out", model, "--resume")
+    assert result["epochs"] == 2
+
+
+def test_a_folder_that_is_no_model_is_one_line_and_exit_code_2(corpus: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "turnwise", "perplexity", str(tmp_path), str(corpus), "--device", "cpu"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"turnwise: {tmp_path}: expected a folder written by turnwise train")
+    assert done.stderr.count("\n") == 1
