@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from turnwise.errors import UsageError
 from turnwise.overlap.join import exact_threshold, join
-from turnwise.overlap.tokens import Bags
+from turnwise.overlap.tokens import Bags, bags_of
 
 Sets = list[set[int]]
 
@@ -104,3 +106,34 @@ def test_a_threshold_is_the_fraction_its_digits_say(given_one: float | str, frac
 def test_a_threshold_beyond_all_ratios_is_refused(threshold: float) -> None:
     with pytest.raises(UsageError, match="A threshold lies above 0 and at most at 1"):
         exact_threshold(threshold)
+
+
+@pytest.mark.parametrize("threshold", ["abc", "1/0", "nan", "1e-30", 2 / 3, "0.12345678901234567890", "0", "1.01"])
+def test_a_threshold_that_cannot_be_held_exactly_is_refused(threshold: float | str) -> None:
+    with pytest.raises(UsageError):
+        exact_threshold(threshold)
+
+
+@pytest.mark.parametrize("threshold", ["2/3", "1/3", "0.666666667", "0.999999999", "0.000000001"])
+def test_large_bags_are_joined_exactly_at_odd_thresholds(threshold: str) -> None:
+    words = [f"w{number}" for number in range(3001)]
+    texts = [" ".join(words[:1500]), " ".join(words[500:2000]), " ".join(words[:1501]), " ".join(words), "w0"]
+    (made,), _ = bags_of(texts)
+    sets = [set(text.split()) for text in texts]
+    limit = Fraction(threshold)
+    expected = [
+        (i, j)
+        for i, j in combinations(range(len(sets)), 2)
+        if Fraction(2 * len(sets[i] & sets[j]), len(sets[i]) + len(sets[j])) >= limit
+    ]
+    found = join(made, threshold=threshold)
+    assert list(zip(found.first.tolist(), found.second.tolist(), strict=True)) == expected
+
+
+def test_joins_run_in_several_threads_at_once() -> None:
+    (made,), _ = bags_of([f"{number % 7} {number % 11} {number % 13}" for number in range(9000)])
+    alone = join(made, threshold="0.9")
+    with ThreadPoolExecutor(4) as threads:
+        for found in threads.map(lambda _: join(made, threshold="0.9"), range(4)):
+            assert np.array_equal(found.first, alone.first)
+            assert np.array_equal(found.second, alone.second)

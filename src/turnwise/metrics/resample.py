@@ -7,13 +7,13 @@ normal approximation) and without modulo bias (Lemire, "Fast Random Integer Gene
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
 
+from turnwise.cores import cores
 from turnwise.metrics.kernels import compiled
 from turnwise.metrics.statistic import FloatArray, IntArray, Resampled
 
@@ -67,19 +67,15 @@ def in_pieces(compute: Callable[[int, int], FloatArray], rows: int, width: int) 
     pieces = list(_pieces(rows, width))
     if len(pieces) == 1:
         return compute(*pieces[0])
-    with ThreadPoolExecutor(max_workers=_cores()) as threads:
+    with ThreadPoolExecutor(max_workers=cores()) as threads:
         return np.concatenate([np.zeros(0), *threads.map(lambda piece: compute(*piece), pieces)])
 
 
 def _pieces(rows: int, width: int) -> Iterator[tuple[int, int]]:
-    share = rows if rows * width <= FEW_CELLS else -(-rows // _cores())
+    share = rows if rows * width <= FEW_CELLS else -(-rows // cores())
     size = max(1, min(CELLS // max(1, width), share))
     for start in range(0, rows, size):
         yield start, min(start + size, rows)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _all_but(start: int, stop: int, dialogues: int) -> IntArray:

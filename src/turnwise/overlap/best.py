@@ -7,18 +7,18 @@ counters stay in the processor's cache, and probes run on all cores.
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numba
 import numpy as np
 
+from turnwise.cores import in_ranges
 from turnwise.overlap.scan import Ints, Ranks
 from turnwise.overlap.tokens import Bags
 
 Ratios = np.ndarray[Any, np.dtype[np.float64]]
+RANGES, FEW = 64, 64  # of probes: many ranges, for they differ in cost; one where there are few
 NONE = -1  # the match of what overlaps with nothing
 
 
@@ -59,9 +59,7 @@ def best_match(parts: list[tuple[Bags, Bags]], *, is_self: bool = False) -> Best
         )
         return found
 
-    edges = np.linspace(0, probes, min(max(1, probes), 64) + 1).astype(int).tolist()
-    with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
-        ratios, matches = zip(*threads.map(work, edges[:-1], edges[1:]), strict=True)
+    ratios, matches = zip(*in_ranges(probes, work, ranges=RANGES, few=FEW), strict=True)
     if not count:
         return Best(np.zeros(probes), np.full(probes, NONE, dtype=np.int64))
     return Best(np.concatenate(ratios), np.concatenate(matches))

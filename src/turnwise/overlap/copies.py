@@ -7,9 +7,12 @@ from typing import Any
 import numba
 import numpy as np
 
+from turnwise.cores import in_ranges
 from turnwise.overlap.index import Pairs
 from turnwise.overlap.scan import Ints, Ranks
 from turnwise.overlap.tokens import Bags
+
+Hashes = np.ndarray[Any, np.dtype[np.uint64]]
 
 
 class Copies:
@@ -49,7 +52,8 @@ class Copies:
 
 def _identical_order(bags: Bags) -> Ints:
     """Places with identical bags side by side, each group in order of place."""
-    keys = _hashes(bags.offsets, bags.tokens)
+    keys = np.zeros((2, len(bags)), dtype=np.uint64)
+    in_ranges(len(bags), lambda low, high: _hash(bags.offsets, bags.tokens, keys, low, high))
     order = np.lexsort((np.arange(len(bags)), keys[1], keys[0], bags.sizes))
     return np.asarray(order, dtype=np.int64)
 
@@ -57,18 +61,17 @@ def _identical_order(bags: Bags) -> Ints:
 def in_order(pairs: Pairs, count: int) -> Pairs:
     """Pairs of `count` first places, sorted by first, then second."""
     starts, second, shared = _by_first(*pairs.columns, count)
-    _by_second(starts, second, shared)
+    in_ranges(count, lambda low, high: _by_second(starts, second, shared, low, high))
     return Pairs(np.repeat(np.arange(count), np.diff(starts)), second, shared)
 
 
 # --- Compiled ---------------------------------------------------------------------------------------------------------
 
 
-@numba.njit(cache=True, nogil=True, parallel=True)
-def _hashes(offsets: Ints, tokens: Ranks) -> np.ndarray[Any, np.dtype[np.uint64]]:
+@numba.njit(cache=True, nogil=True)
+def _hash(offsets: Ints, tokens: Ranks, hashes: Hashes, low: int, high: int) -> None:
     """Two independent hashes of every bag."""
-    hashes = np.zeros((2, len(offsets) - 1), dtype=np.uint64)
-    for bag in numba.prange(len(offsets) - 1):
+    for bag in range(low, high):
         one, other = np.uint64(14695981039346656037), np.uint64(0x9E3779B97F4A7C15)
         for place in range(offsets[bag], offsets[bag + 1]):
             token = np.uint64(tokens[place])
@@ -76,7 +79,6 @@ def _hashes(offsets: Ints, tokens: Ranks) -> np.ndarray[Any, np.dtype[np.uint64]
             other = (other + token + np.uint64(1)) * np.uint64(0xD6E8FEB86659FD93)
             other ^= other >> np.uint64(32)
         hashes[0, bag], hashes[1, bag] = one, other
-    return hashes
 
 
 @numba.njit(cache=True, nogil=True)
@@ -142,10 +144,10 @@ def _by_first(first: Ints, second: Ints, shared: Ints, count: int) -> tuple[Ints
     return starts, partner, common
 
 
-@numba.njit(cache=True, nogil=True, parallel=True)
-def _by_second(starts: Ints, second: Ints, shared: Ints) -> None:
+@numba.njit(cache=True, nogil=True)
+def _by_second(starts: Ints, second: Ints, shared: Ints, first: int, last: int) -> None:
     """Order the pairs of each first place by the second, where they stand."""
-    for place in numba.prange(len(starts) - 1):
+    for place in range(first, last):
         low, high = starts[place], starts[place + 1]
         if high - low > 64:
             order = np.argsort(second[low:high])

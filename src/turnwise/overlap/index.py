@@ -8,9 +8,6 @@ at the first. Thresholds are fractions, all bounds integers: a ratio at exactly 
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -18,6 +15,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from turnwise.cores import cores, in_ranges
 from turnwise.errors import UsageError
 from turnwise.overlap.scan import Ints, Ranks
 from turnwise.overlap.tokens import Bags
@@ -25,7 +23,8 @@ from turnwise.overlap.tokens import Bags
 Signatures = np.ndarray[Any, np.dtype[np.uint64]]
 BAG_BITS, SIZE_BITS, PLACE_BITS = 28, 20, 16  # of a posting: which bag, how large, where in it the token stands
 TOKENS_PER_WORD = 24  # of a signature
-CHUNKS_PER_CORE = 16  # bags differ in cost; small chunks keep all cores busy to the end
+RANGES_PER_CORE = 16  # bags differ in cost; small ranges keep all cores busy to the end
+FEW = 256  # bags probed by one thread
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class Index:
                 f"An index holds 2^{BAG_BITS} bags of 2^{SIZE_BITS} tokens: split the corpus, or use Spark."
             )
         self.bags, self.limit, self.is_self = bags, limit, is_self
-        self.signatures = signatures_of(bags.offsets, bags.tokens, _signature_words(bags))
+        self.signatures = _signatures(bags, _signature_words(bags))
         vocabulary = int(bags.tokens.max()) + 1 if len(bags.tokens) else 0
         self.starts, self.postings = _build(
             bags.offsets, bags.tokens, self.signatures, vocabulary, limit.numerator, limit.denominator, is_self
@@ -67,7 +66,7 @@ class Index:
     def pairs_with(self, bags: Bags, *, is_strict: bool) -> Pairs:
         """Probe with other bags, or with the index's own."""
         width = self.signatures.shape[1]
-        signatures = self.signatures if self.is_self else signatures_of(bags.offsets, bags.tokens, width)
+        signatures = self.signatures if self.is_self else _signatures(bags, width)
 
         def probe(low: int, high: int) -> tuple[Ints, Ints, Ints]:
             found: tuple[Ints, Ints, Ints] = _probe(
@@ -87,21 +86,21 @@ class Index:
             )
             return found
 
-        return Pairs(*(np.concatenate(parts) for parts in zip(*_in_chunks(len(bags), probe), strict=True)))
+        found = in_ranges(len(bags), probe, ranges=RANGES_PER_CORE * cores(), few=FEW)
+        return Pairs(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+
+
+def _signatures(bags: Bags, words: int) -> Signatures:
+    """A bit for each token: where two signatures differ in n bits, the bags differ in at least n tokens."""
+    signatures = np.zeros((len(bags), words), dtype=np.uint64)
+    in_ranges(len(bags), lambda low, high: _sign(bags.offsets, bags.tokens, signatures, low, high))
+    return signatures
 
 
 def _signature_words(bags: Bags) -> int:
     """Words of 64 bits in a signature: enough that a bag leaves most of its bits unset, or they would say nothing."""
     mean = len(bags.tokens) / max(1, len(bags))
     return 1 + min(7, int(mean / TOKENS_PER_WORD))
-
-
-def _in_chunks(count: int, work: Callable[[int, int], tuple[Ints, Ints, Ints]]) -> Iterator[tuple[Ints, Ints, Ints]]:
-    """Work on ranges in threads: compiled loops release the interpreter's lock."""
-    cores = os.cpu_count() or 1
-    edges = np.linspace(0, count, min(max(1, count), cores * CHUNKS_PER_CORE) + 1).astype(int)
-    with ThreadPoolExecutor(cores) as threads:
-        yield from threads.map(work, edges[:-1].tolist(), edges[1:].tolist())
 
 
 # --- Compiled ---------------------------------------------------------------------------------------------------------
@@ -140,15 +139,13 @@ def _prefix(size: int, top: int, bottom: int) -> int:
     return int(size - _needed(size, _least_partner(size, top, bottom), top, bottom) + 1)
 
 
-@numba.njit(cache=True, nogil=True, parallel=True)
-def signatures_of(offsets: Ints, tokens: Ranks, words: int) -> Signatures:
-    """A bit for each token: where two signatures differ in n bits, the bags differ in at least n tokens."""
-    signatures = np.zeros((len(offsets) - 1, words), dtype=np.uint64)
-    for bag in numba.prange(len(signatures)):
+@numba.njit(cache=True, nogil=True)
+def _sign(offsets: Ints, tokens: Ranks, signatures: Signatures, low: int, high: int) -> None:
+    words = signatures.shape[1]
+    for bag in range(low, high):
         for place in range(offsets[bag], offsets[bag + 1]):
             code = (np.uint64(tokens[place]) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)
             signatures[bag, (code >> np.uint64(6)) % np.uint64(words)] |= np.uint64(1) << (code & np.uint64(63))
-    return signatures
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
@@ -265,14 +262,14 @@ def _probe(
                     distance = size + other_size - 2 * needed  # as many tokens may stand in one of the two only
                     if size - place < needed:
                         break  # for larger ones as well
+                other = np.int64((word >> np.uint64(PLACE_BITS)) & np.uint64((1 << BAG_BITS) - 1))
+                if is_self and other >= bag:
+                    break
                 differing = _popcount(signature ^ postings[posting, 1])
                 for extra in range(1, words):
                     differing += _popcount(signatures[bag, extra] ^ postings[posting, 1 + extra])
                 if differing > distance:
                     continue
-                other = np.int64((word >> np.uint64(PLACE_BITS)) & np.uint64((1 << BAG_BITS) - 1))
-                if is_self and other >= bag:
-                    break
                 if other_size - np.int64(word & np.uint64((1 << PLACE_BITS) - 1)) < needed:
                     continue
                 theirs = index_tokens[index_offsets[other] : index_offsets[other + 1]]

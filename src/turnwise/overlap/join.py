@@ -16,14 +16,28 @@ from turnwise.overlap.index import Index, Pairs
 from turnwise.overlap.scan import Ints
 from turnwise.overlap.tokens import Bags
 
+MOST_DENOMINATOR = 10**9  # times the largest bag it still fits into 64 bits, with room to spare
 MOST_PAIRS = 400_000_000  # 10 GB as three columns; more are of no use to anyone
 
 
 def exact_threshold(threshold: float | str | Fraction) -> Fraction:
-    """A threshold as the fraction its decimal digits say: 0.8 is 4/5, not the nearest binary number."""
-    fraction = threshold if isinstance(threshold, Fraction) else Fraction(str(threshold))
+    """A threshold as the fraction its decimal digits say: 0.8 is 4/5, not the nearest binary number.
+
+    >>> exact_threshold("0.75"), exact_threshold("2/3")
+    (Fraction(3, 4), Fraction(2, 3))
+    """
+    try:
+        fraction = threshold if isinstance(threshold, Fraction) else Fraction(str(threshold))
+    except (ValueError, ZeroDivisionError):
+        raise UsageError(
+            f"A threshold is a number such as 0.75, or a fraction such as 2/3, found {threshold}."
+        ) from None
     if not 0 < fraction <= 1:
         raise UsageError(f"A threshold lies above 0 and at most at 1, found {threshold}.")
+    if fraction.denominator > MOST_DENOMINATOR:
+        raise UsageError(
+            f"A threshold has nine decimals at most, or is written as a fraction ('2/3'), found {threshold}."
+        )
     return fraction
 
 

@@ -8,7 +8,6 @@ dotted capital I) or lies beyond the tables, the text is left to Python.
 
 from __future__ import annotations
 
-import os
 import re
 import string
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,8 @@ from typing import Any
 import numba
 import numpy as np
 import pyarrow as pa
+
+from turnwise.cores import cores
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Ranks = np.ndarray[Any, np.dtype[np.int32]]
@@ -83,8 +84,8 @@ def scan(data: Bytes, offsets: Ints, is_cut: Flags) -> tuple[Ranks, Ints, pa.Arr
 
 def _ranges(offsets: Ints) -> list[int]:
     """Edges of ranges of texts with about as many bytes, one for each core."""
-    cores = max(1, min(os.cpu_count() or 1, int(offsets[-1]) // SMALLEST))
-    inner = np.searchsorted(offsets, np.linspace(0, offsets[-1], cores + 1)[1:-1])
+    count = max(1, min(cores(), int(offsets[-1]) // SMALLEST))
+    inner = np.searchsorted(offsets, np.linspace(0, offsets[-1], count + 1)[1:-1])
     return [0, *inner.tolist(), len(offsets) - 1]
 
 

@@ -18,6 +18,7 @@ import numba
 import numpy as np
 import pyarrow as pa
 
+from turnwise.cores import in_ranges
 from turnwise.errors import unknown_name
 from turnwise.overlap.scan import CUT, Bytes, Flags, Ints, Ranks, left_to_python, scan
 
@@ -69,7 +70,9 @@ class Bags:
         """These bags, in this order."""
         sizes = self.sizes[places]
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        return Bags(offsets, _gather(self.offsets, self.tokens, places, offsets))
+        taken = np.empty(offsets[-1], dtype=np.int32)
+        in_ranges(len(places), lambda low, high: _gather(self.offsets, self.tokens, places, offsets, taken, low, high))
+        return Bags(offsets, taken)
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,8 @@ def bags_of(*columns: pa.ChunkedArray | Iterable[str], tokeniser: str = "referen
     order = np.argsort(np.bincount(ids, minlength=len(words)), kind="stable")  # equals keep the order they appeared in
     ranks = np.empty(len(order), dtype=np.int32)
     ranks[order] = np.arange(len(order), dtype=np.int32)
-    tokens = _ranked(ids, starts, ranks)
+    tokens = np.empty(len(ids), dtype=np.int32)
+    in_ranges(len(starts) - 1, lambda low, high: _rank(ids, starts, ranks, tokens, low, high))
     return _split(starts, tokens, [len(text) for text in texts]), Vocabulary(words.take(pa.array(order)))
 
 
@@ -136,11 +140,10 @@ def _buffers(flat: pa.Array) -> tuple[Bytes, Ints]:
     return data[offsets[0] : offsets[-1]], offsets - offsets[0]
 
 
-@numba.njit(cache=True, nogil=True, parallel=True)
-def _ranked(ids: Ranks, starts: Ints, ranks: Ranks) -> Ranks:
+@numba.njit(cache=True, nogil=True)
+def _rank(ids: Ranks, starts: Ints, ranks: Ranks, tokens: Ranks, first: int, last: int) -> None:
     """Tokens by rank, ascending within each bag."""
-    tokens = np.empty(len(ids), dtype=np.int32)
-    for bag in numba.prange(len(starts) - 1):
+    for bag in range(first, last):
         low, high = starts[bag], starts[bag + 1]
         for place in range(low, high):
             tokens[place] = ranks[ids[place]]
@@ -154,14 +157,11 @@ def _ranked(ids: Ranks, starts: Ints, ranks: Ranks) -> Ranks:
                 tokens[free] = tokens[free - 1]
                 free -= 1
             tokens[free] = token
-    return tokens
 
 
-@numba.njit(cache=True, nogil=True, parallel=True)
-def _gather(offsets: Ints, tokens: Ranks, places: Ints, new: Ints) -> Ranks:
-    taken = np.empty(new[-1], dtype=np.int32)
-    for place in numba.prange(len(places)):
+@numba.njit(cache=True, nogil=True)
+def _gather(offsets: Ints, tokens: Ranks, places: Ints, new: Ints, taken: Ranks, low: int, high: int) -> None:
+    for place in range(low, high):
         start = offsets[places[place]]
         for step in range(new[place + 1] - new[place]):
             taken[new[place] + step] = tokens[start + step]
-    return taken
