@@ -219,7 +219,11 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
+    parser.add_argument("--table", action="store_true", help="print the committed rows as in docs/models.md")
     options = parser.parse_args()
+    if options.table:
+        print(table(json.loads(options.out.read_text(encoding="utf-8"))))
+        return
     is_cuda = options.device == "cuda"
     size = SIZES[options.size or ("paper" if is_cuda else "demo")]
     about = {"size": asdict(size), "repeats": options.repeats, "steps": options.steps, **machine(options.device)}
@@ -231,6 +235,22 @@ def main() -> None:
             _write(options.out, options.device, {"about": about, "rows": rows})
     if not all(row["agrees"] for row in rows):
         raise SystemExit("The two sides disagree: see 'agrees' above.")
+
+
+def table(found: dict[str, Any]) -> str:
+    """The rows of all devices as Markdown."""
+    lines = [
+        "| device | precision | preset | samples a second | plain loop | times | goal |",
+        "|---|---|---|--:|--:|--:|--:|",
+    ]
+    for device in found.values():
+        for row in device["rows"]:
+            goal = f"{row['wanted_times_plain']:.0f}" if row["wanted_times_plain"] else ""
+            rates = (
+                f"{row['samples_per_second']:,.0f} | {row['plain_samples_per_second']:,.0f} | {row['times_plain']:.2f}"
+            )
+            lines.append(f"| {device['about']['device']} | {row['precision']} | {row['preset']} | {rates} | {goal} |")
+    return "\n".join(lines)
 
 
 def _write(path: Path, device: str, found: dict[str, Any]) -> None:

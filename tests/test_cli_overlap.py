@@ -132,6 +132,23 @@ def test_the_json_of_pairs_counts_them(both: tuple[object, ...], file: File, tmp
     assert (tmp_path / "p.csv").read_text() == '"first","second","ratio"\n"t1#2","e1#2",1\n"t2#2","e2#2",0.75\n'
 
 
+def test_pairs_replace_a_file_only_where_asked(both: tuple[object, ...], tmp_path: Path) -> None:
+    arguments = ("pairs", both[1], "--unit", "turn", "--out", tmp_path / "p.csv")
+    (tmp_path / "p.csv").write_text("mine")
+    again = turnwise(*arguments)
+    assert (again.returncode, again.stderr.count("\n")) == (2, 1)
+    assert "this file exists. Give a new name, or --overwrite to replace it." in again.stderr
+    assert (tmp_path / "p.csv").read_text() == "mine"
+    assert as_json(*arguments, "--overwrite")["pairs"] == 0
+
+
+def test_a_split_of_the_training_files_is_what_is_compared(file: File) -> None:
+    rows = [{"id": split, "split": split, "dialog": ["how are you", "fine " + split]} for split in ("train", "extra")]
+    path = file("chats.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    shown = as_json("measure", "--train", path, "--train-split", "extra", "--test", path, "--split", "train")
+    assert (shown["n_train"], shown["n_test"], shown["identical"]) == (1, 1, 0)
+
+
 def test_clean_writes_a_folder_and_replaces_it_only_where_asked(file: File, tmp_path: Path) -> None:
     path = file("all.jsonl", "".join(chat(f"w{n} v{n}", f"x{n} y{n}") for n in range(10)) + chat("w0 v0", "x0 y0"))
     arguments = ("clean", path, "--test", 3, "--validation", 2, "--out", tmp_path / "out")
@@ -158,6 +175,7 @@ def test_clean_writes_a_folder_and_replaces_it_only_where_asked(file: File, tmp_
         (("measure",), "Give one corpus with splits, or both --train and --test."),
         (("measure", "x", "--train", "y"), "Give one corpus with splits, or both --train and --test."),
         (("measure", "--within"), "--within compares one corpus with itself"),
+        (("measure", "x", "--within", "--train-split", "y"), "--within compares one corpus with itself"),
         (("measure", "x", "--within", "--hypotheses", "y"), "--hypotheses needs a test set"),
         (("measure", "x.csv", "--column", "text"), "A column of texts has no splits: give --train and --test"),
         (("measure", "concierge", "--unit", "trun"), "Unknown unit 'trun'. Did you mean 'turn'?"),

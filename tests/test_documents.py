@@ -62,6 +62,21 @@ def test_the_sizes_of_corpora_are_what_the_command_prints(data: Path) -> None:
     assert shown == [printed.rpartition("\nEmpatheticDialogues read")[0]]
 
 
+def test_the_speeds_of_training_are_those_committed() -> None:
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'turnwise[models]'")
+    command = [sys.executable, str(ROOT / "benchmarks" / "train_speed.py"), "--table"]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    document = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+    assert re.findall(r"<!-- train speed -->\n(.*?)<!-- end -->", document, re.DOTALL) == [printed]
+
+
+def test_the_cleaned_dailydialog_is_what_the_command_prints(data: Path) -> None:
+    command = [sys.executable, str(ROOT / "examples" / "cleaned_dailydialog.py"), str(data / "dailydialog")]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    document = (ROOT / "docs" / "overlap.md").read_text(encoding="utf-8")
+    assert re.findall(r"<!-- cleaned -->\n(.*?)<!-- end -->", document, re.DOTALL) == [printed]
+
+
 def test_the_committed_reading_benchmark_is_within_its_limits() -> None:
     result = json.loads((ROOT / "benchmarks" / "read_corpus.json").read_text())
     million = next(size for size in result["sizes"] if size["dialogues"] == 1_000_000)

@@ -18,7 +18,7 @@ def cores() -> int:
     """Cores this process may use; the variable NUMBA_NUM_THREADS allows fewer."""
     from numba import config
 
-    return int(config.NUMBA_NUM_THREADS)
+    return int(config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]  # set when Numba reads its environment
 
 
 def in_ranges(count: int, work: Callable[[int, int], T], *, ranges: int | None = None, few: int = FEW) -> list[T]:

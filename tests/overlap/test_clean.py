@@ -62,6 +62,63 @@ def test_after_cleaning_no_two_units_overlap_over_the_threshold(units: list[set[
     assert len(drops) + len(kept) == len(corpus)
 
 
+def by_all_pairs(units: list[set[str]], limit: Fraction) -> list[tuple[int, int, float, int]]:
+    """The rule of the paper, pair by pair: unit, partner, ratio and pass of each drop."""
+    left, number = set(range(len(units))), 0
+    drops: list[tuple[int, int, float, int]] = []
+    while True:
+        number += 1
+        best: dict[int, tuple[Fraction, int]] = {}
+        for one in sorted(left):
+            for other in sorted(left - {one}):
+                size = len(units[one]) + len(units[other])
+                ratio = Fraction(2 * len(units[one] & units[other]), size) if size else Fraction(0)
+                if ratio > limit and ratio > best.get(one, (Fraction(0), 0))[0]:
+                    best[one] = ratio, other
+        kept: set[int] = set()
+        going: list[int] = []
+        for one in sorted(best):
+            if one not in kept:
+                going.append(one)
+                kept.add(best[one][1])
+        if not going:
+            return drops
+        drops += [(one, best[one][1], float(best[one][0]), number) for one in going]
+        left -= set(going)
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(st.sets(st.sampled_from(WORDS[:5]), max_size=4), min_size=1, max_size=16),
+    st.sampled_from(["0.3", "0.5", "2/3", "0.75", "1"]),
+)
+def test_copies_are_dropped_as_if_all_pairs_were_looked_at(units: list[set[str]], threshold: str) -> None:
+    corpus = corpus_of(*(" ".join(sorted(unit)) for unit in units))
+    drops, _, _ = drop_copies(corpus, unit_bags(corpus), threshold)
+    found = [(drop.place, drop.partner_place, drop.ratio, drop.pass_number) for drop in drops]
+    assert found == by_all_pairs(units, Fraction(threshold))
+
+
+def test_thirty_thousand_copies_are_no_burden() -> None:
+    # 450 million pairs of copies; the first goes, the second stays as its partner, and so all others go.
+    cleaned = clean(["a b c"] * 30_000 + ["x y z"], threshold=0.75, validation=0, test=0)
+    assert (len(cleaned.corpus), len(cleaned.drops), cleaned.passes) == (2, 29_999, 1)
+
+
+def test_dialogues_that_share_an_id_are_told_apart_by_their_split() -> None:
+    texts = {"train": ["a b c d", "p q"], "test": ["a b c e", "a b c d e", "r s"]}
+    dialogues = [Dialogue((Turn("A", text),), "d1", split) for split, several in texts.items() for text in several]
+    cleaned = clean(Corpus.of(dialogues), threshold="0.8", validation=0, test=0)
+    rows = [(row["id"], row["partner"], row["split"]) for row in cleaned.ledger()]
+    assert rows == [("train/d1", "test/d1~2", "train"), ("test/d1", "test/d1~2", "test")]
+    # 2·4 / (4 + 5) for both; each example shows two texts.
+    assert [(one.texts, one.partner_texts) for one in cleaned.examples] == [
+        (("a b c d",), ("a b c d e",)),
+        (("a b c e",), ("a b c d e",)),
+    ]
+    assert {dialogue.id for dialogue in cleaned.dropped} == {"train/d1", "test/d1"}
+
+
 def test_cleaning_keeps_an_account_of_every_unit() -> None:
     cleaned = clean(corpus_of("a b c d", "a b c d", "e f", "g h"), threshold="0.75", validation=1, test=1)
     assert [dialogue.id for dialogue in cleaned.dropped] == ["d0"]

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from turnwise.corpus import Corpus, Dialogue, Turn
 from turnwise.errors import UsageError
 from turnwise.metrics import Pairs, Resampling
 from turnwise.overlap import OverlapResult, contamination, hypothesis_pairs, measure
@@ -70,6 +71,28 @@ def test_the_table_has_a_row_for_each_metric_and_a_column_for_each_part() -> Non
     table = contamination(LEAKED, PAIRS, metrics=["bleu-1"], resampling=FEW).table()
     assert [head.name for head in table.heads] == ["metric", "unit", "full (n=10)", "clean (n=6)", "leaked (n=4)"]
     assert table.rows[0][:2] == ("bleu-1", "percent")
+
+
+def test_shares_of_distinct_words_are_scored_only_where_they_are_asked_for_and_with_a_note() -> None:
+    assert set(contamination(LEAKED, PAIRS, resampling=FEW).scores) == {
+        "bleu-1",
+        "bleu-2",
+        "bleu-3",
+        "bleu-4",
+        "length",
+    }
+    found = contamination(LEAKED, PAIRS, metrics=["distinct-1", "length"], resampling=FEW)
+    note = "distinct-1: falls as responses are added, so parts of different size do not compare."
+    assert note in found.notes
+    assert note in found.to_dict()["notes"]
+    assert note in found.table().notes
+
+
+def test_dialogues_that_share_an_id_are_resampled_apart() -> None:
+    chats = [Dialogue((Turn("A", f"a{n}"), Turn("B", f"b{n}"), Turn("A", "c")), "d1", "test") for n in range(3)]
+    pairs = hypothesis_pairs(Corpus.of(chats), ["said"] * 6)
+    assert pairs.dialogues is not None
+    assert list(pairs.dialogues) == [0, 0, 1, 1, 2, 2]
 
 
 def test_one_hypothesis_is_needed_for_each_item() -> None:

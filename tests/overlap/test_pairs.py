@@ -103,6 +103,16 @@ def test_distinct_pairs_spelt_out_are_all_pairs() -> None:
     assert len(spelt) == between + 3 + 1  # three pairs of copies of "a b c", one of "a b d"
 
 
+def test_too_many_samples_are_not_told_to_be_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("turnwise.overlap.join.MOST_PAIRS", 2)
+    with pytest.raises(
+        UsageError, match=r"^There are 3 pairs of samples to look at: too many\. Raise the threshold, or"
+    ):
+        pairs([("a", "b")] * 3)
+    with pytest.raises(UsageError, match="--distinct"):
+        pairs(["a"] * 3)
+
+
 def test_samples_are_not_given_once() -> None:
     with pytest.raises(UsageError, match="leave --distinct out"):
         pairs([("a", "b"), ("a", "b")], is_distinct=True)

@@ -104,3 +104,13 @@ def test_lists_become_dialogues_of_one_turn_or_two() -> None:
 def test_the_name_of_a_list_tells_its_texts_apart() -> None:
     names = [side_of(data, unit="turn").name for data in (["ab", "c"], ["a", "bc"], ["ab", "c"])]
     assert names[0] == names[2] != names[1]
+
+
+def test_only_ids_that_several_dialogues_share_are_changed() -> None:
+    named = [("train", "a"), ("train", "b"), ("validation", "a"), ("test", "a"), ("test", "a")]
+    corpus = Corpus.of([Dialogue((Turn("A", "x"), Turn("B", "y")), one, split) for split, one in named])
+    side = side_of(corpus, unit="turn")
+    assert side.ids.to_pylist()[::2] == ["train/a#1", "b#1", "validation/a#1", "test/a#1", "test/a~2#1"]
+    assert side.dialogues.tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+    assert side.name == f"corpus@{corpus.fingerprint}"
+    assert side_of(corpus.split("train"), unit="dialogue").ids.to_pylist() == ["a", "b"]

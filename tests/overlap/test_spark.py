@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numba
@@ -27,10 +28,10 @@ from turnwise.errors import CorpusError, MissingExtraError, OutputError, UsageEr
 from turnwise.overlap.join import join
 from turnwise.overlap.spark.buckets import Plan, joined, prefix_lengths, sent
 from turnwise.overlap.spark.engine import Spark
-from turnwise.overlap.spark.frames import Limits
+from turnwise.overlap.spark.frames import Frames, Limits
 from turnwise.overlap.spark.parquet import parquet_at
 from turnwise.overlap.spark.session import session_at
-from turnwise.overlap.spark.shards import Terms
+from turnwise.overlap.spark.shards import Terms, held_of, probed, share_of
 from turnwise.overlap.tokens import Bags
 
 pytestmark = pytest.mark.xdist_group("spark")  # one Java at a time, even where tests run on several cores
@@ -43,11 +44,12 @@ REASON = (
 )
 needs_spark = pytest.mark.skipif(bool(REASON), reason=REASON)
 
-# Everything is held, or next to nothing: then bags go to buckets, common tokens are cut, and probes go in slices.
-HELD = Limits()
+# Next to nothing is held: bags go to buckets, common tokens are cut, and probes go in slices. Where everything is held,
+# as by default, tests that read and write Parquet look at the result as well.
 SPLIT = Limits(held_bytes=6_000, bags_per_bucket=200, bags_per_cell=8)
 
-SHORT_RUN = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # Java that does not compile for hours to come
+# Java and Spark that do not compile for hours to come.
+SHORT_RUN = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dspark.sql.codegen.wholeStage=false"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -113,6 +115,30 @@ def through_buckets(left: Sets, right: Sets | None, plan: Plan) -> list[tuple[in
     return sorted((row["first"], row["second"], row["ratio"]) for row in found)
 
 
+def through_held(left: Sets, right: Sets | None, terms: Terms, tasks: int) -> list[tuple[int, int, float]]:
+    """Hold one side and probe with the other, a share of it in each task, as Spark does."""
+    held = SimpleNamespace(value=held_of(share_of(rows(left if right is None else right)), terms))
+    shares = [rows(left).take(pa.array(np.arange(len(left))[task::tasks])) for task in range(tasks)]
+    found = [row for share in shares for row in probed(share, held=held, terms=terms).to_pylist()]
+    return sorted((row["first"], row["second"], row["ratio"]) for row in found)
+
+
+@settings(max_examples=60)
+@given(SETS, SETS | st.none(), THRESHOLDS, st.booleans(), st.integers(1, 3))
+def test_every_pair_is_found_once_where_one_side_is_held(
+    left: Sets, right: Sets | None, threshold: Fraction, is_strict: bool, tasks: int
+) -> None:
+    terms = Terms(threshold, is_strict=is_strict, is_self=right is None)
+    assert through_held(left, right, terms, tasks) == expected(left, right, threshold, is_strict)
+
+
+def test_copies_are_held_and_probed_once() -> None:
+    terms, copies = Terms(Fraction(3, 4)), rows([{1, 2}] * 500 + [{3}])
+    held = held_of(share_of(copies), terms)
+    assert len(held.index.bags) == 2
+    assert len(probed(copies, held=SimpleNamespace(value=held), terms=terms)) == 500 * 499 // 2
+
+
 def expected(left: Sets, right: Sets | None, threshold: Fraction, is_strict: bool) -> list[tuple[int, int, float]]:
     pairs = join(bags(left), None if right is None else bags(right), threshold=threshold, is_strict=is_strict)
     other = left if right is None else right
@@ -152,31 +178,27 @@ def test_a_prefix_is_one_longer_than_what_a_partner_may_lack(size: int, threshol
 
 
 @needs_spark
-@pytest.mark.parametrize("limits", [HELD, SPLIT], ids=["held", "buckets"])
-@pytest.mark.parametrize("threshold", ["0.75", "1"])
-def test_pairs_within_one_set_are_those_of_one_process(session: Any, limits: Limits, threshold: str) -> None:
+def test_pairs_within_one_set_are_those_of_one_process(session: Any) -> None:
     data = texts(150, seed=1)
-    here, there = overlap.pairs(data, threshold=threshold), Spark(session, limits).pairs(data, threshold=threshold)
+    here, there = overlap.pairs(data), Spark(session, SPLIT).pairs(data)
     assert len(here) > 0
     assert there.table.to_pydict() == here.table.to_pydict()
     assert there.to_dict() == here.to_dict()
 
 
 @needs_spark
-@pytest.mark.parametrize("limits", [HELD, SPLIT], ids=["held", "buckets"])
-def test_pairs_of_samples_between_two_corpora_are_those_of_one_process(session: Any, limits: Limits) -> None:
+def test_pairs_of_samples_between_two_corpora_are_those_of_one_process(session: Any) -> None:
     one, other = corpus_of(60, seed=2), corpus_of(50, seed=3)
     options: dict[str, Any] = {"unit": "sample", "threshold": "0.5", "context_turns": 2}
-    here, there = overlap.pairs(one, other, **options), Spark(session, limits).pairs(one, other, **options)
+    here, there = overlap.pairs(one, other, **options), Spark(session, SPLIT).pairs(one, other, **options)
     assert len(here) > 0
     assert there.table.to_pydict() == here.table.to_pydict()
 
 
 @needs_spark
-@pytest.mark.parametrize("limits", [HELD, SPLIT], ids=["held", "slices"])
-def test_the_best_match_is_that_of_one_process(session: Any, limits: Limits) -> None:
+def test_the_best_match_is_that_of_one_process(session: Any) -> None:
     train, test = corpus_of(80, seed=4), corpus_of(60, seed=5)
-    here, there = overlap.measure(train, test), Spark(session, limits).measure(train, test)
+    here, there = overlap.measure(train, test), Spark(session, SPLIT).measure(train, test)
     assert there.table().to_pydict() == here.table().to_pydict()
     assert there.to_dict() == here.to_dict()
 
@@ -189,11 +211,10 @@ def test_the_best_match_in_the_rest_of_a_corpus_is_that_of_one_process(session: 
 
 
 @needs_spark
-@pytest.mark.parametrize("limits", [HELD, SPLIT], ids=["held", "buckets"])
-def test_every_pass_of_a_cleaning_is_that_of_one_process(session: Any, limits: Limits) -> None:
+def test_every_pass_of_a_cleaning_is_that_of_one_process(session: Any) -> None:
     corpus = corpus_of(100, seed=7)
     options: dict[str, Any] = {"threshold": "0.6", "validation": 3, "test": 3}
-    here, there = overlap.clean(corpus, **options), Spark(session, limits).clean(corpus, **options)
+    here, there = overlap.clean(corpus, **options), Spark(session, SPLIT).clean(corpus, **options)
     assert here.passes > 1
     assert list(there.ledger()) == list(here.ledger())
     assert there.to_dict() == here.to_dict()
@@ -217,6 +238,68 @@ def mixed(count: int) -> Corpus:
     names = ["test", "extra", "train", "validation"]
     dialogues = [dialogue._replace(split=names[i % 4]) for i, dialogue in enumerate(corpus_of(count, seed=8))]
     return Corpus.of(dialogues)
+
+
+def shared_ids() -> Corpus:
+    """Dialogues of several splits and files that go by the same names."""
+    return Corpus.of([one._replace(id=f"d{place % 5}") for place, one in enumerate(mixed(20))])
+
+
+@needs_spark
+def test_dialogues_that_share_an_id_are_named_as_in_one_process(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "deeper").mkdir()
+    monkeypatch.chdir(tmp_path / "deeper")
+    pq.write_table(shared_ids().table, "../chats.parquet", row_group_size=3)  # Hadoop knows no ..
+    given_one = parquet_at(["../chats.parquet"])
+    assert given_one is not None
+    here, there = overlap.pairs(load("../chats.parquet")), Spark(session).pairs(given_one)
+    assert any("/d" in name for name in here.table["first"].to_pylist())
+    assert there.table.to_pydict() == here.table.to_pydict()
+
+
+@needs_spark
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ({"turns": []}, "2: expected at least one turn, found none"),
+        ({"id": None}, "2: expected an id, speakers and texts, found null"),
+        ({"id": "a\0"}, "2: expected UTF-8 text, found a NUL character"),
+    ],
+)
+def test_a_bad_dialogue_is_the_same_line_as_in_one_process(
+    session: Any, tmp_path: Path, row: dict[str, Any], problem: str
+) -> None:
+    table = corpus_of(2, seed=1).table
+    good = table.to_pylist()
+    pq.write_table(pa.Table.from_pylist([good[0], {**good[1], **row}], schema=table.schema), tmp_path / "a.parquet")
+    given_one = parquet_at([str(tmp_path / "a.parquet")])
+    assert given_one is not None
+    told = []
+    for read in (lambda: load(tmp_path / "a.parquet"), lambda: Spark(session).pairs(given_one)):
+        with pytest.raises(CorpusError) as error:
+            read()
+        told.append(str(error.value))
+    assert told == [f"{tmp_path / 'a.parquet'}:{problem}"] * 2
+
+
+@needs_spark
+def test_a_dialogue_with_more_turns_than_a_key_can_number_is_refused(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turnwise.overlap.spark.shards.TURN_BITS", 1)
+    pq.write_table(corpus_of(2, seed=1).table, tmp_path / "a.parquet")  # of three turns each
+    given_one = parquet_at([str(tmp_path / "a.parquet")])
+    assert given_one is not None
+    with pytest.raises(UsageError, match="Spark takes dialogues of at most 2 turns, found one of 3"):
+        Spark(session).pairs(given_one)
+
+
+def test_ids_that_are_numbers_are_left_to_this_process(tmp_path: Path) -> None:
+    table = corpus_of(2, seed=1).table
+    pq.write_table(table.set_column(0, "id", pa.array([1, 2])), tmp_path / "a.parquet")
+    assert parquet_at([str(tmp_path / "a.parquet")]) is None
 
 
 @needs_spark
@@ -249,9 +332,32 @@ def test_a_column_of_texts_is_read_by_spark(session: Any, tmp_path: Path) -> Non
     assert given_one is not None
     here, there = overlap.pairs(read_texts([path], column="said")), Spark(session).pairs(given_one)
     assert there.table.to_pydict() == here.table.to_pydict()
-    pq.write_table(pa.table({"said": ["a", None]}), path)
-    with pytest.raises(CorpusError, match="expected a text in every row, found 1 rows without"):
-        Spark(session).pairs(given_one)
+
+
+@needs_spark
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        (["a", None], ", row 2: expected a text, found none."),
+        (["a", "b", "c\0"], ", row 3: expected a text, found a NUL character."),
+        ([1, 2], ": expected texts, found int64. Name another column."),
+    ],
+)
+def test_a_bad_text_is_the_same_line_as_in_one_process(
+    session: Any, tmp_path: Path, said: list[Any], problem: str
+) -> None:
+    from turnwise.overlap.tables import read_texts
+
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"said": said}), path)
+    given_one = parquet_at([str(path)], column="said")
+    assert given_one is not None
+    told = []
+    for read in (lambda: read_texts([path], column="said"), lambda: Spark(session).pairs(given_one)):
+        with pytest.raises(CorpusError) as error:
+            read()
+        told.append(str(error.value))
+    assert told == [f"{path}: column 'said'{problem}"] * 2
 
 
 @needs_spark
@@ -264,12 +370,49 @@ def test_pairs_are_written_to_a_folder_that_is_whole_and_sorted(session: Any, tm
     assert written.table.to_pydict() == here.table.slice(0, 20).to_pydict()
     with pytest.raises(OutputError, match="is not empty"):
         Spark(session).pairs(["a", "a"], folder=out)
+    (out / "notes.txt").write_text("mine")
+    with pytest.raises(OutputError, match=r"expected a folder of pairs to replace, found notes\.txt in it"):
+        Spark(session).pairs(["a", "a"], folder=out, overwrite=True)
+
+
+@needs_spark
+def test_a_folder_that_lacks_what_executors_wrote_is_not_published(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark.sql import DataFrameWriter
+
+    def on_their_own_disk(self: Any, path: str) -> None:
+        write_parquet(self, f"file://{tmp_path / 'elsewhere'}")
+
+    write_parquet = DataFrameWriter.parquet
+    monkeypatch.setattr(DataFrameWriter, "parquet", on_their_own_disk)
+    with pytest.raises(OutputError, match="Spark wrote 1 pairs, and 0 are found here"):
+        Spark(session).pairs(["a", "a"], folder=tmp_path / "pairs")
+    assert not (tmp_path / "pairs").exists()
+
+
+@needs_spark
+def test_what_is_held_is_not_larger_than_its_estimate(session: Any) -> None:
+    sets = [set(range(place, place + 120)) for place in range(300)]  # six words to a signature
+    table, terms = rows(sets), Terms(Fraction(1, 10))
+    held = held_of(share_of(table), terms)
+    arrays: list[Any] = [held.share.parts[0].tokens, held.copies.bags.tokens, held.index.postings, held.share.keys]
+    with Frames(session, Limits()) as frames:
+        assert sum(array.nbytes for array in arrays) <= frames._bytes(session.createDataFrame(table))
 
 
 def test_what_is_no_parquet_of_ours_is_left_to_this_process(tmp_path: Path) -> None:
     pq.write_table(pa.table({"context": ["a"], "response": ["b"]}), tmp_path / "pairs.parquet")
     assert parquet_at([str(tmp_path / "pairs.parquet")]) is None
     assert parquet_at(["concierge"]) is None
+
+
+def test_a_file_that_is_given_twice_is_left_to_this_process(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"said": ["a"]}), tmp_path / "a.parquet")
+    twice = [str(tmp_path / "a.parquet"), str(tmp_path / "b" / ".." / "a.parquet")]
+    (tmp_path / "b").mkdir()
+    assert parquet_at(twice[:1], column="said") is not None
+    assert parquet_at(twice, column="said") is None
 
 
 # --- The command line -------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from turnwise.cli.console import (
 )
 from turnwise.cli.overlap_data import Reading, read_both
 from turnwise.cli.overlap_engine import Engine, Master, check_engine, folder_at, read_at, read_both_at, room_at
-from turnwise.cli.overlap_tables import print_scores, print_shares
+from turnwise.cli.overlap_tables import print_measured, print_shares
 
 app = typer.Typer(
     help="Is the test set in the training set? Measure it, filter it, clean it, split it again.",
@@ -39,7 +39,7 @@ TextColumn = Annotated[
 Both = Annotated[str | None, typer.Argument(help="A corpus with splits; or use --train and --test.")]
 Train = Annotated[list[str] | None, typer.Option("--train", help="Training data; may be given again.")]
 Test = Annotated[list[str] | None, typer.Option("--test", help="Test data; may be given again.")]
-TrainSplit = Annotated[str, typer.Option("--train-split", help="Split of the corpus to train on.")]
+TrainSplit = Annotated[str | None, typer.Option("--train-split", help="Split to train on; by default train.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier result.")]
 
 
@@ -48,7 +48,7 @@ def measure(
     corpus: Both = None,
     train: Train = None,
     test: Test = None,
-    train_split: TrainSplit = "train",
+    train_split: TrainSplit = None,
     split: Annotated[str | None, typer.Option("--split", help="Split to measure; by default test.")] = None,
     within: Annotated[bool, typer.Option("--within", help="Each unit of the corpus against the rest of it.")] = False,
     unit: Annotated[
@@ -65,8 +65,9 @@ def measure(
         Path | None, typer.Option("--references", help="What to score them against; by default the test responses.")
     ] = None,
     metrics: Annotated[
-        str, typer.Option("--metrics", help="For --hypotheses: names separated by commas (turnwise metrics --list).")
-    ] = "bleu-2,distinct-2",
+        str | None,
+        typer.Option("--metrics", help="For --hypotheses: names separated by commas (turnwise metrics --list)."),
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Folder for the result, the matches and a report.")] = None,
     engine: Engine = "here",
     master: Master = "local[*]",
@@ -81,51 +82,37 @@ def measure(
     """How much of a test set is in its training set: the best match of every sample, exactly."""
     from turnwise.errors import UsageError
     from turnwise.metrics import Resampling
-    from turnwise.overlap import Settings, contamination, write_result
-    from turnwise.overlap.contamination import known_metrics, read_hypotheses
+    from turnwise.overlap import Settings, write_result
+    from turnwise.overlap.contamination import PART_METRICS, Scoring, measure_and_score
     from turnwise.overlap.output import check_free, measured_data
     from turnwise.overlap.report import chosen_examples
 
     check_free(out, overwrite=overwrite)
     check_engine(engine)
-    reading = Reading(column, format, on_error, limit, seed, quiet or json)
-    reader = engine if hypotheses is None else "here"  # answers are held against samples in this process
-    if within and (train or test or corpus is None):
-        raise UsageError("--within compares one corpus with itself: give its path, without --train and --test.")
     if within and hypotheses is not None:
         raise UsageError("--hypotheses needs a test set: leave --within out.")
-    known, probes = (
-        (read_at(reader, [str(corpus)], reading, split=split), None)
-        if within
-        else read_both_at(reader, corpus, train, test, reading, train_split=train_split, split=split)
-    )
-    answers, names = None, known_metrics(metrics.replace(",", " ").split())
-    if hypotheses is not None and probes is not None:
-        answers = read_hypotheses(probes, hypotheses, references=references, unit=unit, context_turns=context_turns)
+    reading = Reading(column, format, on_error, limit, seed, quiet or json)
+    reader = engine if hypotheses is None else "here"  # answers are held against samples in this process
+    splits = {"train_split": train_split, "split": split}
+    known, probes = read_both_at(reader, corpus, train, test, reading, within=within, **splits)
+    names = metrics.replace(",", " ").split() if metrics else PART_METRICS
     with working("counting shared words", quiet=quiet or json), room_at(engine, master) as room:
-        measured = room.measure_with_examples(
+        measured, scores = measure_and_score(
+            room.measure_with_examples,
             known,
             probes,
-            choose=lambda found: chosen_examples(found, most=20, threshold=threshold) if out else [],
+            scoring=Scoring(hypotheses, references, names, Resampling(seed=seed or 0)),
+            threshold=threshold,
             unit=unit,
             settings=Settings(context_turns, tokeniser),
+            choose=lambda found: chosen_examples(found, most=20, threshold=threshold) if out else [],
         )
-    result, scores = measured.result, None
-    if answers is not None:
-        with working("scoring the parts", quiet=quiet or json):
-            scores = contamination(
-                result, answers, metrics=names, threshold=threshold, resampling=Resampling(seed=seed or 0)
-            )
     if out is not None:
         write_result(measured, out, threshold=threshold, contamination=scores, overwrite=overwrite)
     if json:
-        print_json(measured_data(result, threshold=threshold, contamination=scores))
+        print_json(measured_data(measured.result, threshold=threshold, contamination=scores))
         return
-    print_shares(result, threshold)
-    if scores is not None:
-        print_scores(scores)
-    if out is not None:
-        typer.echo(f"The report is at {out / 'report.html'}; other thresholds: turnwise overlap show {out}")
+    print_measured(measured.result, scores, threshold, out)
 
 
 @app.command(epilog="Try: turnwise overlap measure concierge --out leak  ·  turnwise overlap show leak --threshold 0.7")
@@ -165,6 +152,7 @@ def pairs(
     ] = None,
     engine: Engine = "here",
     master: Master = "local[*]",
+    overwrite: Overwrite = False,
     format: Format = None,
     on_error: OnErrorOption = "fail",
     split: Split = None,
@@ -181,15 +169,16 @@ def pairs(
     if distinct and engine != "here":
         raise UsageError("--distinct works with --engine here only.")
     folder = folder_at(engine, out)
-    check_free(folder, overwrite=False) if folder else check_ending(out)
+    check_free(out, overwrite=overwrite)
+    check_ending(None if folder else out)
     reading = Reading(column, format, on_error, limit, seed, quiet or json)
     data = [read_at(engine, [one], reading, split=split) for one in (path, against) if one]
     options = {"unit": unit, "threshold": threshold, "context_turns": context_turns, "tokeniser": tokeniser}
     options |= {"is_distinct": True} if distinct else {}
     with working("joining", quiet=quiet or json), room_at(engine, master) as room:
-        found = room.pairs(*data, **options, **({"folder": folder} if folder else {}))
+        found = room.pairs(*data, **options, **({"folder": folder, "overwrite": overwrite} if folder else {}))
     if out is not None and folder is None:
-        write_table(found.table, out)
+        write_table(found.table, out, overwrite=overwrite)
     if json:
         print_json(found.to_dict())
         return
@@ -205,7 +194,7 @@ def filter(
     corpus: Both = None,
     train: Train = None,
     test: Test = None,
-    train_split: TrainSplit = "train",
+    train_split: TrainSplit = None,
     split: Annotated[str | None, typer.Option("--split", help="Split to filter; by default test.")] = None,
     threshold: Leak = 0.8,
     unit: Annotated[

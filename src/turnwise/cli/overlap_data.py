@@ -47,17 +47,17 @@ def read_both(
     test: Sequence[str] | None,
     reading: Reading,
     *,
-    train_split: str = "train",
+    train_split: str | None = None,
     split: str | None = None,
 ) -> tuple[Given, Given]:
     """Training and test data: two splits of one corpus, or files of their own."""
     if train and test and corpus is None:
-        return reading.read(train), reading.read(test, split=split)
+        return reading.read(train, split=train_split), reading.read(test, split=split)
     if corpus is None or train or test:
         raise UsageError("Give one corpus with splits, or both --train and --test.")
     if reading.column is not None:
         raise UsageError("A column of texts has no splits: give --train and --test, or --within.")
     whole = reading.read([corpus])
     assert isinstance(whole, Corpus)
-    known, probes = (SPLIT_NAMES.get(name, name) for name in (train_split, split or "test"))
+    known, probes = (SPLIT_NAMES.get(name, name) for name in (train_split or "train", split or "test"))
     return whole.split(known), whole.split(probes)

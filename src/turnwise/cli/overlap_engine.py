@@ -12,7 +12,7 @@ import typer
 
 from turnwise.cli.overlap_data import Reading, read_both
 from turnwise.corpus.split import SPLIT_NAMES
-from turnwise.errors import unknown_name
+from turnwise.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
     from turnwise.overlap.spark.parquet import Parquet
@@ -70,16 +70,25 @@ def read_both_at(
     test: Sequence[str] | None,
     reading: Reading,
     *,
-    train_split: str = "train",
+    within: bool = False,
+    train_split: str | None = None,
     split: str | None = None,
 ) -> tuple[Any, Any]:
-    """Training and test data for an engine: two splits of one corpus, or files of their own."""
+    """Training and test data for an engine: two splits of one corpus, or files of their own; within one, no test."""
+    if within:
+        if train or test or train_split or corpus is None:
+            raise UsageError(
+                "--within compares one corpus with itself: give its path, without --train, --train-split and --test."
+            )
+        return read_at(engine, [corpus], reading, split=split), None
     if train and test and corpus is None:
-        return read_at(engine, train, reading), read_at(engine, test, reading, split=split)
+        known = read_at(engine, train, reading, split=train_split)
+        return known, read_at(engine, test, reading, split=split)
     is_one = corpus is not None and not (train or test) and reading.column is None
     if not is_one or corpus is None or _parquet(engine, [corpus], reading) is None:
         return read_both(corpus, train, test, reading, train_split=train_split, split=split)
-    known, probes = (read_at(engine, [corpus], reading, split=name) for name in (train_split, split or "test"))
+    names = (train_split or "train", split or "test")
+    known, probes = (read_at(engine, [corpus], reading, split=name) for name in names)
     return known, probes
 
 

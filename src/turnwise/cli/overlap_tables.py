@@ -9,7 +9,18 @@ import typer
 from turnwise.cli.console import print_table
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from turnwise.overlap import Contamination, OverlapResult
+
+
+def print_measured(result: OverlapResult, scores: Contamination | None, threshold: float, out: Path | None) -> None:
+    """Shares, the scores on the parts where there are any, and where the rest is."""
+    print_shares(result, threshold)
+    if scores is not None:
+        print_scores(scores)
+    if out is not None:
+        typer.echo(f"The report is at {out / 'report.html'}; other thresholds: turnwise overlap show {out}")
 
 
 def print_shares(result: OverlapResult, threshold: float) -> None:

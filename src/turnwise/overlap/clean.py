@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,14 +20,18 @@ import pyarrow.compute as pc
 from turnwise.corpus import Corpus, resplit
 from turnwise.corpus.dialogue import SPLIT_ORDER
 from turnwise.errors import UsageError
+from turnwise.overlap.best import Ratios
+from turnwise.overlap.copies import Copies
 from turnwise.overlap.duplicates import without_duplicates
 from turnwise.overlap.index import Pairs
-from turnwise.overlap.join import exact_threshold, join
+from turnwise.overlap.join import exact_threshold, join_distinct
 from turnwise.overlap.measure import Match
-from turnwise.overlap.sides import Data, Places, corpus_of, unit_texts
+from turnwise.overlap.scan import Flags
+from turnwise.overlap.sides import Data, Places, corpus_of, named_apart, unit_texts
 from turnwise.overlap.tokens import Bags, bags_of
 from turnwise.record import Origin
 
+Partners: TypeAlias = Callable[[Places], tuple[Places, Ratios]]
 Dropped: TypeAlias = "tuple[tuple[Drop, ...], Places, int]"  # what went, the places that were kept, passes
 OVER, SAME = "over the threshold", "the same text"  # reasons
 
@@ -40,6 +45,8 @@ class Drop:
     partner: str
     ratio: float
     pass_number: int  # from 1
+    place: int  # in the corpus as it was given
+    partner_place: int
     reason: str = OVER
 
 
@@ -104,7 +111,8 @@ def clean(
 
     Copies are found in this process unless `drop` finds them elsewhere, as on Spark.
     """
-    corpus = corpus_of(data, column=column)
+    given = corpus_of(data, column=column)
+    corpus = named_apart(given)
     found = drop(corpus) if drop else drop_copies(corpus, unit_bags(corpus, tokeniser=tokeniser), threshold)
     drops, kept, passes = found
     if validation + test > len(kept):
@@ -121,7 +129,7 @@ def clean(
         {turns: tables for turns, (tables, _) in flat.items()},
         {turns: repeats for turns, (_, repeats) in flat.items()},
         tuple(_spelt(corpus, drop) for drop in _shown(drops)),
-        Origin(f"{corpus.name}@{corpus.fingerprint}", choices, seed),
+        Origin(f"{given.name}@{given.fingerprint}", choices, seed),
     )
 
 
@@ -133,36 +141,67 @@ def unit_bags(corpus: Corpus, *, tokeniser: str = "reference") -> Bags:
 
 def drop_copies(corpus: Corpus, bags: Bags, threshold: float | str) -> Dropped:
     """Pass over the units until no two are left that overlap over the threshold."""
-    pairs = join(bags, threshold=exact_threshold(threshold), is_strict=True)
+    limit = exact_threshold(threshold)
+    pairs = join_distinct(bags, threshold=limit, is_strict=True).pairs
     ratios = 2 * pairs.shared / (bags.sizes[pairs.first] + bags.sizes[pairs.second])
-    return drop_in_passes(corpus, lambda is_kept: best_partners(pairs, ratios, is_kept))
+    return drop_in_passes(corpus, lambda left: best_partners(pairs, ratios, left), firsts_of(bags, limit))
 
 
-def drop_in_passes(corpus: Corpus, partners: Callable[[np.ndarray[Any, Any]], tuple[Places, Any]]) -> Dropped:
-    """Ask for the best partner of each unit among those left, drop, and ask again until nothing goes."""
+def firsts_of(bags: Bags, limit: Fraction) -> Places:
+    """For each unit the first with the same words; itself where copies do not count, as of no words at all."""
+    firsts = np.arange(len(bags))
+    if limit < 1:  # copies overlap by 1, which is not over 1
+        copies = Copies(bags)
+        firsts[copies.members] = np.repeat(copies.firsts, copies.counts)
+    return np.where(bags.sizes > 0, firsts, np.arange(len(bags)))
+
+
+def drop_in_passes(corpus: Corpus, partners: Partners, firsts: Places) -> Dropped:
+    """Ask for the best partner of each unit among those left, drop, and ask again until nothing goes.
+
+    Thirty thousand copies of one dialogue are 450 million pairs, so `partners` knows of each distinct bag only the
+    first unit that is left; the best partner of a unit with copies is another copy, the first there is.
+    """
     is_kept = np.ones(len(corpus), dtype=bool)
     ids, splits = (corpus.table[name].to_pylist() for name in ("id", "split"))
     drops: list[Drop] = []
     passes = 0
     while True:
-        partner, best = partners(is_kept)
+        left, copy = left_of(firsts, is_kept)
+        partner, best = partners(left)
+        partner[copy >= 0], best[copy >= 0] = copy[copy >= 0], 1.0
         going = going_units(partner)
         if not going:
             return tuple(drops), np.flatnonzero(is_kept), passes
         passes += 1
         is_kept[going] = False
-        drops += [Drop(ids[u], splits[u], ids[partner[u]], float(best[u]), passes) for u in going]
+        for unit in going:
+            other = int(partner[unit])
+            drops.append(Drop(ids[unit], splits[unit], ids[other], float(best[unit]), passes, unit, other))
 
 
-def best_partners(pairs: Pairs, ratios: np.ndarray[Any, Any], is_kept: np.ndarray[Any, Any]) -> tuple[Places, Any]:
-    """For each unit its best partner among those left, the first of equals, or -1; and their ratio."""
-    alive = is_kept[pairs.first] & is_kept[pairs.second]
-    one = np.concatenate([pairs.first[alive], pairs.second[alive]])
-    other = np.concatenate([pairs.second[alive], pairs.first[alive]])
-    ratio = np.tile(ratios[alive], 2)
+def left_of(firsts: Places, is_kept: Flags) -> tuple[Places, Places]:
+    """By the first unit of each bag the first that is left, or -1; and for each unit left its first copy, or -1."""
+    units = np.flatnonzero(is_kept)
+    units = units[np.argsort(firsts[units], kind="stable")]  # copies side by side, in corpus order
+    bags, starts, counts = np.unique(firsts[units], return_index=True, return_counts=True)
+    left, copy = np.full((2, len(firsts)), -1, dtype=np.int64)
+    left[bags] = units[starts]
+    copy[units] = np.repeat(np.where(counts > 1, units[starts], -1), counts)
+    several = starts[counts > 1]
+    copy[units[several]] = units[several + 1]
+    return left, copy
+
+
+def best_partners(pairs: Pairs, ratios: Ratios, left: Places) -> tuple[Places, Ratios]:
+    """The best partner of the first unit left of each bag, the first of equals, or -1; and their ratio."""
+    one, other = left[pairs.first], left[pairs.second]
+    is_left = (one >= 0) & (other >= 0)
+    one, other = np.concatenate([one[is_left], other[is_left]]), np.concatenate([other[is_left], one[is_left]])
+    ratio = np.tile(ratios[is_left], 2)
     order = np.lexsort((other, -ratio, one))
     units, firsts = np.unique(one[order], return_index=True)
-    partner, best = np.full(len(is_kept), -1, dtype=np.int64), np.zeros(len(is_kept))
+    partner, best = np.full(len(left), -1, dtype=np.int64), np.zeros(len(left))
     partner[units], best[units] = other[order][firsts], ratio[order][firsts]
     return partner, best
 
@@ -194,6 +233,5 @@ def _shown(drops: Sequence[Drop], most: int = 5) -> list[Drop]:
 
 
 def _spelt(corpus: Corpus, drop: Drop) -> Match:
-    places = (pc.index(corpus.table["id"], name).as_py() for name in (drop.id, drop.partner))
-    texts, others = ("\n".join(corpus[place].texts) for place in places)
+    texts, others = ("\n".join(corpus[place].texts) for place in (drop.place, drop.partner_place))
     return Match(drop.id, drop.partner, drop.ratio, (texts,), (others,))

@@ -6,7 +6,7 @@ full set lies between them and says little.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,16 @@ from turnwise.errors import UsageError, unknown_name
 from turnwise.metrics import METRICS, MetricsResult, Options, Pairs, Resampling, score_pairs
 from turnwise.metrics.bootstrap import DEFAULT
 from turnwise.metrics.pairs import REFERENCE_COLUMNS, read_column
+from turnwise.metrics.score import DEFAULT_METRICS
+from turnwise.overlap.measure import Measured, Settings
 from turnwise.overlap.result import LEAK, OverlapResult
 from turnwise.overlap.sides import Data, side_of
 from turnwise.record import Score
 from turnwise.report import Column, Table
 from turnwise.report.cell import Cell, in_one_line
+
+SIZED = tuple(name for name in METRICS if name.startswith("distinct"))  # fall as responses are added
+PART_METRICS = tuple(name for name in DEFAULT_METRICS if name not in SIZED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +94,11 @@ def contamination(
     """Score a model's responses on the full test set and on its clean and leaked parts.
 
     `pairs` holds a hypothesis and a reference for each item of `result`, in order; where it names dialogues, whole
-    dialogues are resampled. What cannot be computed on a part says why.
+    dialogues are resampled. What cannot be computed on a part says why. Shares of distinct words fall with the number
+    of responses and so tell parts of different size apart where nothing leaks: they are computed only where `metrics`
+    names them, and with a note.
     """
+    names = PART_METRICS if metrics is None else tuple(metrics)
     if len(pairs) != result.n_test:
         raise UsageError(
             f"{result.n_test:,} test {result.unit}s and {len(pairs):,} hypotheses: expected one for each, in order."
@@ -98,7 +106,7 @@ def contamination(
     is_leaked = result.is_over(threshold)
     masks = {"full": np.ones(len(pairs), dtype=bool), "clean": ~is_leaked, "leaked": is_leaked}
     scored = {
-        part: score_pairs(_part(pairs, part, mask, threshold), metrics=metrics, options=options, resampling=resampling)
+        part: score_pairs(_part(pairs, part, mask, threshold), metrics=names, options=options, resampling=resampling)
         for part, mask in masks.items()
     }
     counts = {part: int(mask.sum()) for part, mask in masks.items()}
@@ -107,7 +115,7 @@ def contamination(
         name: {part: empty.get(part) or one.scores[name] for part, one in scored.items()}
         for name in scored["full"].scores
     }
-    return Contamination(threshold, counts, scores, _notes(scored.values()))
+    return Contamination(threshold, counts, scores, (*_notes(scored.values()), *_sized(names)))
 
 
 def _part(pairs: Pairs, part: str, mask: np.ndarray[Any, Any], threshold: float) -> Pairs:
@@ -126,6 +134,12 @@ def _empty(part: str, result: OverlapResult, threshold: float) -> Score:
 
 def _notes(results: Iterable[MetricsResult]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(note for result in results for note in result.notes))
+
+
+def _sized(names: Iterable[str]) -> tuple[str, ...]:
+    """A word of warning beside metrics that depend on how many responses there are."""
+    found = ", ".join(name for name in names if name in SIZED)
+    return (f"{found}: falls as responses are added, so parts of different size do not compare.",) if found else ()
 
 
 def hypothesis_pairs(
@@ -147,7 +161,7 @@ def hypothesis_pairs(
         if len(texts) != len(side):
             counts = f"{len(side):,} test {side.unit}s and {len(texts):,} {what}"
             raise UsageError(f"{counts}: expected one for each, in order.")
-    dialogues: list[Hashable] = side.dialogues.to_pylist()
+    dialogues: list[Hashable] = side.dialogues.tolist()
     return Pairs(hypotheses, given, dialogues, name=f"{name}/{side.name.partition('@')[0]}")
 
 
@@ -161,9 +175,37 @@ def read_hypotheses(
     return hypothesis_pairs(test, texts, references=targets, unit=unit, context_turns=context_turns, name=name)
 
 
-def known_metrics(names: Sequence[str]) -> Sequence[str]:
-    """The names, or an error before anything long is run."""
-    for name in names:
+@dataclass(frozen=True)
+class Scoring:
+    """What is to be scored on the parts of a test set, and how: files as `read_hypotheses` takes them."""
+
+    hypotheses: Path | None = None  # nothing is scored without
+    references: Path | None = None
+    metrics: Sequence[str] = PART_METRICS
+    resampling: Resampling = DEFAULT
+
+
+def measure_and_score(
+    measure: Callable[..., Measured],
+    train: Any,
+    test: Any = None,
+    *,
+    scoring: Scoring,
+    threshold: float = LEAK,
+    unit: str | None = None,
+    settings: Settings,
+    choose: Callable[[OverlapResult], list[int]] = lambda result: [],
+) -> tuple[Measured, Contamination | None]:
+    """Measure an overlap, wherever that runs, and score a model on the parts; bad answers are told before long work."""
+    for name in scoring.metrics:
         if name not in METRICS:
             raise unknown_name("metric", name, METRICS)
-    return names
+    answers = None
+    if scoring.hypotheses is not None:
+        options: dict[str, Any] = {"unit": unit, "context_turns": settings.context_turns}
+        answers = read_hypotheses(test, scoring.hypotheses, references=scoring.references, **options)
+    measured = measure(train, test, choose=choose, unit=unit, settings=settings)
+    if answers is None:
+        return measured, None
+    how: dict[str, Any] = {"metrics": scoring.metrics, "threshold": threshold, "resampling": scoring.resampling}
+    return measured, contamination(measured.result, answers, **how)

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from turnwise.errors import UsageError
 from turnwise.overlap.best import best_match
 from turnwise.overlap.result import OverlapResult
-from turnwise.overlap.sides import Data, Side, side_of
+from turnwise.overlap.sides import Data, Side, check_same_form, side_of
 from turnwise.overlap.tokens import bags_of
 from turnwise.record import Origin
 
@@ -92,11 +91,8 @@ def measure_with_examples(
 
 def compared(known: Side, probes: Side | None, settings: Settings) -> OverlapResult:
     """The best match of each probe among the known units; without probes, of each known unit among the others."""
-    if probes is not None and len(probes.texts) != len(known.texts):
-        raise UsageError(
-            f"A {known.unit} and a {probes.unit} cannot be compared: one has a context and a response, the other "
-            "does not. Give both sides in the same form, or choose a unit of one text."
-        )
+    if probes is not None:
+        check_same_form(known.unit, len(known.texts), probes.unit, len(probes.texts))
     columns = [*known.texts, *(probes.texts if probes is not None else ())]
     bags, _ = bags_of(*columns, tokeniser=settings.tokeniser)
     width = len(known.texts)

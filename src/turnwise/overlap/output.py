@@ -30,9 +30,13 @@ TABLE_WRITERS = {".parquet": pq.write_table, ".csv": pc.write_csv}
 
 
 def check_free(out: Path | None, *, overwrite: bool) -> None:
-    """Say before a long run that its folder is taken, not after it."""
-    if out is not None and not overwrite and out.is_dir() and any(out.iterdir()):
+    """Say before a long run that its folder or file is taken, not after it."""
+    if out is None or overwrite:
+        return
+    if out.is_dir() and any(out.iterdir()):
         raise OutputError(f"{out}: this folder is not empty. Give a new one, or --overwrite to replace it.")
+    if out.is_file():
+        raise OutputError(f"{out}: this file exists. Give a new name, or --overwrite to replace it.")
 
 
 def check_ending(path: Path | None) -> None:
@@ -41,7 +45,7 @@ def check_ending(path: Path | None) -> None:
         raise UsageError(f"Give a file that ends in {' or '.join(TABLE_WRITERS)}, not {path}.")
 
 
-def write_table(table: pa.Table, path: Path, *, overwrite: bool = True) -> None:
+def write_table(table: pa.Table, path: Path, *, overwrite: bool = False) -> None:
     """A table as Parquet or CSV, by the ending of its name."""
     check_ending(path)
     with whole_file(path, overwrite=overwrite) as unfinished:
@@ -133,7 +137,8 @@ def write_filtered(filtered: Filtered, out: str | Path, *, overwrite: bool = Fal
 
     ::
 
-        DIR/kept.jsonl, DIR/dropped.jsonl  dialogues as messages; samples and texts are .parquet
+        DIR/kept.jsonl, DIR/dropped.jsonl  dialogues, and files of pairs, as messages;
+                                           samples out of dialogues, and texts, are .parquet
         DIR/ledger.jsonl                   each dropped item: its reason, partner and ratio
         DIR/result.json, report.html, …    the counts, as every run has them
     """

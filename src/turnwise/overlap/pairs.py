@@ -9,11 +9,12 @@ import numba
 import numpy as np
 import pyarrow as pa
 
+from turnwise.cores import in_ranges
 from turnwise.errors import UsageError
 from turnwise.overlap.index import Pairs
 from turnwise.overlap.join import exact_threshold, join, join_distinct
 from turnwise.overlap.scan import Ints, Ranks
-from turnwise.overlap.sides import Data, Side, side_of
+from turnwise.overlap.sides import Data, Side, check_same_form, side_of
 from turnwise.overlap.tokens import Bags, bags_of
 
 Hashes = np.ndarray[Any, np.dtype[np.uint64]]
@@ -64,8 +65,7 @@ def pairs(
     given = [data] if against is None else [data, against]
     sides = [side_of(one, unit=unit, column=column, context_turns=context_turns) for one in given]
     first, last = sides[0], sides[-1]
-    if len(first.texts) != len(last.texts):
-        raise UsageError(f"A {first.unit} and a {last.unit} cannot be compared. Give both sides in the same form.")
+    check_same_form(first.unit, len(first.texts), last.unit, len(last.texts))
     bags, _ = bags_of(*(column for side in sides for column in side.texts), tokeniser=tokeniser)
     width = len(first.texts)
     if is_distinct:
@@ -96,7 +96,15 @@ def _distinct(first: Side, last: Side, bags: list[Bags], threshold: str) -> Over
 def _joined(left: list[Bags], right: list[Bags] | None, threshold: float | str) -> tuple[Pairs, np.ndarray[Any, Any]]:
     """Join one part and hold the others against the threshold as well."""
     main = rarest_part(left, right)
-    found = join(left[main], right[main] if right else None, threshold=threshold)
+    try:
+        found = join(left[main], right[main] if right else None, threshold=threshold)
+    except UsageError as error:
+        if len(left) == 1 or "--distinct" not in str(error):
+            raise
+        number = str(error).partition(" pairs")[0]  # "There are 450,000,000"
+        raise UsageError(
+            f"{number} pairs of samples to look at: too many. Raise the threshold, or choose the unit dialogue or turn."
+        ) from error
     ratios = _ratios(left[main], (right or left)[main], found)
     for part, (one, other) in enumerate(zip(left, right or left, strict=True)):
         if part == main:
@@ -130,14 +138,30 @@ def _ratios(one: Bags, other: Bags, found: Pairs) -> np.ndarray[Any, Any]:
     return np.asarray(2 * found.shared / np.maximum(1, one.sizes[found.first] + other.sizes[found.second]))
 
 
-# --- Compiled ---------------------------------------------------------------------------------------------------------
-
-
-@numba.njit(cache=True, nogil=True, parallel=True)
 def shared_tokens(left: Ints, left_tokens: Ranks, right: Ints, right_tokens: Ranks, first: Ints, second: Ints) -> Ints:
     """How many tokens the bags of each pair share; tokens ascend within a bag, so one walk through both counts them."""
     shared = np.zeros(len(first), dtype=np.int64)
-    for pair in numba.prange(len(first)):
+    given = (left, left_tokens, right, right_tokens, first, second, shared)
+    in_ranges(len(first), lambda low, high: _share(*given, low, high))
+    return shared
+
+
+# --- Compiled ---------------------------------------------------------------------------------------------------------
+
+
+@numba.njit(cache=True, nogil=True)
+def _share(
+    left: Ints,
+    left_tokens: Ranks,
+    right: Ints,
+    right_tokens: Ranks,
+    first: Ints,
+    second: Ints,
+    shared: Ints,
+    low: int,
+    high: int,
+) -> None:
+    for pair in range(low, high):
         one, one_end = left[first[pair]], left[first[pair] + 1]
         other, other_end = right[second[pair]], right[second[pair] + 1]
         count = 0
@@ -147,7 +171,6 @@ def shared_tokens(left: Ints, left_tokens: Ranks, right: Ints, right_tokens: Ran
             one += difference <= 0
             other += difference >= 0
         shared[pair] = count
-    return shared
 
 
 @numba.njit(cache=True, nogil=True)

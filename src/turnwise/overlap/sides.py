@@ -7,8 +7,9 @@ A corpus gives dialogues, turns or samples; a list of strings or a column of a d
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -36,7 +37,7 @@ class Side:
     unit: str  # dialogue, turn, sample or text
     ids: pa.ChunkedArray
     texts: tuple[pa.ChunkedArray, ...]  # one, or context and response
-    dialogues: pa.ChunkedArray  # which dialogue each unit belongs to; a text is its own
+    dialogues: Places  # the place of the dialogue that each unit belongs to; a text is its own
     rows: Rows  # a row for each unit
 
     def __len__(self) -> int:
@@ -64,7 +65,18 @@ def side_of(data: Data, *, unit: str, column: str | None = None, context_turns: 
     if not isinstance(data, Corpus) and not is_dataset(data):
         return _listed(data)
     corpus = data if isinstance(data, Corpus) else corpus_of(data)
-    return UNITS[unit](corpus, context_turns)
+    apart = named_apart(corpus)
+    side = UNITS[unit](apart, context_turns)
+    return side if apart is corpus else replace(side, name=_named(corpus))
+
+
+def check_same_form(one: str, parts: int, other: str, other_parts: int) -> None:
+    """Units of one text and samples of two have no overlap with each other."""
+    if parts != other_parts:
+        raise UsageError(
+            f"A {one} and a {other} cannot be compared: one has a context and a response, the other does not. "
+            "Give both sides in the same form, or choose a unit of one text."
+        )
 
 
 def corpus_of(data: Data, *, column: str | None = None) -> Corpus:
@@ -94,21 +106,57 @@ def _as_dialogues(side: Side) -> Corpus:
     return Corpus(pa.Table.from_batches([batch]), name=side.name.partition("@")[0])
 
 
+# --- Dialogues that share an id ---------------------------------------------------------------------------------------
+
+
+def named_apart(corpus: Corpus) -> Corpus:
+    """The corpus with an id of its own for every dialogue: files joined into one often number theirs alike.
+
+    Only ids that several dialogues share are changed: the split goes before them and, from its second dialogue of that
+    name on, a number behind: `train/d1`, `test/d1`, `test/d1~2`.
+    """
+    ids = corpus.table["id"]
+    if pc.count_distinct(ids).as_py() == len(ids):
+        return corpus
+    counts = pc.value_counts(ids)
+    shared = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+    is_shared = pc.is_in(ids, value_set=shared)
+    rows = corpus.table.select(["split", "id"]).filter(is_shared)
+    names = pa.array(qualified(rows["split"].to_pylist(), rows["id"].to_pylist()), pa.string())
+    at = corpus.table.schema.get_field_index("id")
+    apart = pc.replace_with_mask(ids, is_shared.combine_chunks(), names)
+    return replace(corpus, table=corpus.table.set_column(at, "id", apart))
+
+
+def qualified(splits: Sequence[str], ids: Sequence[str]) -> list[str]:
+    """Names of dialogues that share their ids, in corpus order.
+
+    >>> qualified(["train", "test", "test"], ["d1", "d1", "d1"])
+    ['train/d1', 'test/d1', 'test/d1~2']
+    """
+    met: Counter[str] = Counter()
+    names = []
+    for name in (f"{split}/{one}" for split, one in zip(splits, ids, strict=True)):
+        met[name] += 1
+        names.append(name if met[name] == 1 else f"{name}~{met[name]}")
+    return names
+
+
 # --- Units of a corpus ------------------------------------------------------------------------------------------------
 
 
 def _dialogues(corpus: Corpus, context_turns: int) -> Side:
     ids = corpus.table["id"]
-    return Side(_named(corpus), "dialogue", ids, (unit_texts(corpus),), ids, corpus)
+    return Side(_named(corpus), "dialogue", ids, (unit_texts(corpus),), np.arange(len(corpus)), corpus)
 
 
 def _turns(corpus: Corpus, context_turns: int) -> Side:
     sizes = corpus.turns_per_dialogue
     of = np.repeat(np.arange(len(sizes)), sizes)
     place = np.arange(len(of)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + 1
-    dialogues, texts = _taken(corpus.table["id"], of), corpus.turn_column("text")
-    ids = _numbered(dialogues, place)
-    return Side(_named(corpus), "turn", ids, (texts,), dialogues, pa.table({"id": ids, "text": texts}))
+    texts = corpus.turn_column("text")
+    ids = _numbered(_taken(corpus.table["id"], of), place)
+    return Side(_named(corpus), "turn", ids, (texts,), of, pa.table({"id": ids, "text": texts}))
 
 
 def _samples(corpus: Corpus, context_turns: int) -> Side:
@@ -116,7 +164,7 @@ def _samples(corpus: Corpus, context_turns: int) -> Side:
     table = flat.to_table(separator="\n")  # which no token crosses
     ids = numbered_samples(flat, table["dialogue"])
     rows: Rows = corpus if is_of_pairs(corpus) else flat  # one sample a dialogue: the dialogue is its row
-    return Side(_named(corpus), "sample", ids, (table["context"], table["response"]), table["dialogue"], rows)
+    return Side(_named(corpus), "sample", ids, (table["context"], table["response"]), flat.dialogue, rows)
 
 
 UNITS: dict[str, Callable[[Corpus, int], Side]] = {"dialogue": _dialogues, "turn": _turns, "sample": _samples}
@@ -170,7 +218,7 @@ def text_side(
     if ids is None:
         ids = _row_numbers(len(texts))
     rows = pa.table({"id": ids, "text": texts}) if rows is None else rows
-    return Side(f"{name}@{_fingerprint(texts)}", "text", ids, (texts,), ids, rows)
+    return Side(f"{name}@{_fingerprint(texts)}", "text", ids, (texts,), np.arange(len(ids)), rows)
 
 
 def _listed(data: Any) -> Side:
@@ -191,7 +239,7 @@ def _listed(data: Any) -> Side:
     ids = _row_numbers(len(data))
     rows = pa.table({"id": ids, "context": contexts, "response": responses})
     name = f"pairs@{_fingerprint(contexts, responses)}"
-    return Side(name, "sample", ids, (contexts, responses), ids, rows)
+    return Side(name, "sample", ids, (contexts, responses), np.arange(len(ids)), rows)
 
 
 EXPECTED = "Expected a corpus, a data set, a list of strings or a list of (context, response) tuples"
@@ -221,13 +269,23 @@ def _dataset_column(data: Any, column: str) -> pa.ChunkedArray:
 
 def checked_texts(texts: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
     """A column that holds a text in every row, or one line about the first row that does not."""
-    if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
-        raise CorpusError(f"{where}: expected texts, found {texts.type}. Name another column.")
+    checked_type(texts.type, where)
     for is_wrong, found in ((pc.is_null(texts), "none"), (pc.match_substring(texts, "\0"), "a NUL character")):
         rows = np.flatnonzero(pc.fill_null(is_wrong, False).to_numpy())
         if len(rows):
             raise CorpusError(f"{where}, row {rows[0] + 1}: expected a text, found {found}.")
     return texts
+
+
+def checked_type(kind: pa.DataType, where: str) -> None:
+    """A column of texts, or one line about what it holds."""
+    if not is_text(kind):
+        raise CorpusError(f"{where}: expected texts, found {kind}. Name another column.")
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds texts."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _fingerprint(*columns: pa.ChunkedArray) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from turnwise.overlap.index import _prefix
 from turnwise.overlap.join import join
 from turnwise.overlap.scan import Ints, Ranks
 from turnwise.overlap.spark.shards import Terms, scored, share_of, where
@@ -35,10 +36,8 @@ class Plan:
 
 def prefix_lengths(sizes: Ints, limit: Fraction) -> Ints:
     """How many of a bag's first tokens may be the first that it shares with a partner."""
-    top, bottom = limit.numerator, limit.denominator
-    least = -(-top * sizes // (2 * bottom - top))  # size of the smallest partner
-    needed = -(-top * (sizes + least) // (2 * bottom))  # tokens shared with it
-    return np.where(sizes > 0, sizes - needed + 1, 0)
+    lengths: Ints = _prefixes(sizes, limit.numerator, limit.denominator)
+    return lengths
 
 
 def prefix_counts(table: pa.Table, *, terms: Terms) -> pa.Table:
@@ -78,6 +77,15 @@ def joined(table: pa.Table, *, plan: Plan) -> pa.Table:
 
 
 # --- Compiled ---------------------------------------------------------------------------------------------------------
+
+
+@numba.njit(cache=True, nogil=True)
+def _prefixes(sizes: Ints, top: int, bottom: int) -> Ints:
+    lengths = np.zeros(len(sizes), dtype=np.int64)
+    for bag in range(len(sizes)):
+        if sizes[bag] > 0:
+            lengths[bag] = _prefix(sizes[bag], top, bottom)
+    return lengths
 
 
 @numba.njit(cache=True, nogil=True)

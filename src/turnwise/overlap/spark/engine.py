@@ -17,15 +17,15 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import dataset
 
-from turnwise.atomic import whole_folder
+from turnwise.atomic import contents, whole_folder
 from turnwise.corpus import Corpus
-from turnwise.errors import UsageError
+from turnwise.errors import OutputError
 from turnwise.overlap.clean import Cleaned, Dropped, clean, drop_in_passes
 from turnwise.overlap.join import exact_threshold
 from turnwise.overlap.measure import Match, Measured, Settings, origin_of
 from turnwise.overlap.pairs import OverlapPairs
 from turnwise.overlap.result import OverlapResult
-from turnwise.overlap.sides import Data, Side, side_of
+from turnwise.overlap.sides import Data, Side, check_same_form, side_of
 from turnwise.overlap.spark.frames import Frames, Limits, rarest_part
 from turnwise.overlap.spark.parquet import Parquet, Units, units_in
 from turnwise.overlap.spark.session import session_at
@@ -120,6 +120,7 @@ class Spark:
         context_turns: int = 1,
         tokeniser: str = "reference",
         folder: Path | None = None,
+        overwrite: bool = False,
     ) -> OverlapPairs:
         """As `overlap.pairs`; with a `folder` Spark writes the pairs there, and this process never holds them."""
         limit = exact_threshold(threshold)
@@ -131,7 +132,7 @@ class Spark:
             told: dict[str, Any] = {"unit": sides[0].unit, "threshold": str(threshold), "units": bags[0].count()}
             if folder is None:
                 return OverlapPairs(found.toArrow(), **told)
-            return WrittenPairs(**_written(found, folder), **told)
+            return WrittenPairs(**_written(found, folder, overwrite=overwrite), **told)
 
     def clean(
         self,
@@ -160,15 +161,19 @@ class Spark:
 
     def _dropped(self, corpus: Corpus, *, threshold: float | str, tokeniser: str) -> Dropped:
         with Frames(self.session, self.limits) as frames:
-            bags = frames.bags([self._units(corpus, "dialogue", None, 1)], tokeniser=tokeniser)
-            pairs = frames.keep(frames.pairs(bags, Terms(exact_threshold(threshold), is_strict=True)))
-            return drop_in_passes(corpus, partial(frames.partners, pairs))
+            (bags,) = frames.bags([self._units(corpus, "dialogue", None, 1)], tokeniser=tokeniser)
+            limit = exact_threshold(threshold)
+            distinct, firsts = frames.distinct(bags, len(corpus))
+            pairs = frames.keep(frames.pairs([distinct], Terms(limit, is_strict=True)))
+            # Copies overlap by 1, which is not over 1.
+            return drop_in_passes(
+                corpus, partial(frames.partners, pairs), firsts if limit < 1 else np.arange(len(corpus))
+            )
 
     def _sides(self, one: Given, other: Given | None, unit: str, column: str | None, context_turns: int) -> list[Units]:
         given = [one] if other is None else [one, other]
         sides = [self._units(data, unit, column, context_turns) for data in given]
-        if sides[0].parts != sides[-1].parts:
-            raise UsageError(f"A {sides[0].unit} and a {sides[-1].unit} cannot be compared. Give both in one form.")
+        check_same_form(sides[0].unit, sides[0].parts, sides[-1].unit, sides[-1].parts)
         return sides
 
     def _units(self, data: Given, unit: str, column: str | None, context_turns: int) -> Units:
@@ -187,20 +192,44 @@ def _named(found: DataFrame, bags: list[DataFrame]) -> DataFrame:
     return named.selectExpr("first_id AS first", "second_id AS second", "ratio")
 
 
-def _written(found: DataFrame, folder: Path) -> dict[str, Any]:
+def _written(found: DataFrame, folder: Path, *, overwrite: bool) -> dict[str, Any]:
     """Pairs as a folder of Parquet files, whole or not at all; and the first of them with their number."""
-    with whole_folder(folder, overwrite=False) as unfinished:
-        found.write.mode("append").parquet(f"file://{unfinished.absolute()}")
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    seen = Observation()
+    with whole_folder(folder, overwrite=overwrite, check=_check_pairs) as unfinished:
+        counted = found.observe(seen, F.count(F.lit(1)).alias("pairs"))
+        counted.write.mode("append").parquet(f"file://{unfinished.absolute()}")
         for extra in [*unfinished.glob(".*.crc"), *unfinished.glob("_SUCCESS")]:
             extra.unlink()
-    files = dataset.dataset([str(file) for file in sorted(folder.glob("*.parquet"))])
-    return {"table": files.head(SHOWN), "total": files.count_rows()}
+        told = _read_back(sorted(unfinished.glob("*.parquet")))
+        if told["total"] != seen.get["pairs"]:
+            raise OutputError(
+                f"{folder}: Spark wrote {seen.get['pairs']:,} pairs, and {told['total']:,} are found here. Give a "
+                "folder on a disk that all its machines share."
+            )
+    return told
+
+
+def _read_back(files: list[Path]) -> dict[str, Any]:
+    if not files:
+        return {"table": pa.table({}), "total": 0}
+    found = dataset.dataset([str(file) for file in files])
+    return {"table": found.head(SHOWN), "total": found.count_rows()}
+
+
+def _check_pairs(folder: Path) -> None:
+    """Only a folder of pairs is replaced."""
+    others = sorted(name for name in contents(folder) if not name.endswith(".parquet"))
+    if others:
+        raise OutputError(f"{folder}: expected a folder of pairs to replace, found {others[0]} in it. Give a new one.")
 
 
 def _shape(units: Units) -> Side:
     """What an origin is told of units: everything but the units."""
     nothing = pa.chunked_array([], pa.string())
-    return Side(units.name, units.unit, nothing, (nothing,) * units.parts, nothing, pa.table({}))
+    return Side(units.name, units.unit, nothing, (nothing,) * units.parts, np.arange(0), pa.table({}))
 
 
 def _spelt(sides: list[Units], chosen: pa.Table) -> tuple[Match, ...]:

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from turnwise.overlap.best import NONE, Ratios
-from turnwise.overlap.scan import Flags, Ints
+from turnwise.overlap.index import TOKENS_PER_WORD
+from turnwise.overlap.scan import Ints
 from turnwise.overlap.spark import buckets, shards
 from turnwise.overlap.spark.parquet import Units
 from turnwise.overlap.spark.session import no_word_of_pandas
@@ -74,10 +76,11 @@ class Frames:
         return self._kept[-1]
 
     def _bytes(self, frame: DataFrame) -> int:
-        """What these bags take in memory with an index: at most a token and a posting for each of their tokens."""
+        """What these bags take in memory with an index: at most their tokens twice, and a posting for each."""
         tokens = " + ".join(f"size({name})" for name in frame.columns if name.startswith("part_"))
         row = frame.selectExpr("count(*) AS units", f"coalesce(sum({tokens}), 0) AS tokens").collect()[0]
-        return int(20 * row["tokens"] + 32 * row["units"])
+        words = 1 + min(7, int(row["tokens"] / max(1, row["units"]) / TOKENS_PER_WORD))  # of a signature, see `index`
+        return int((2 * 4 + 8 * (1 + words)) * row["tokens"] + 48 * row["units"])
 
     def _fits(self, frame: DataFrame) -> bool:
         return self._bytes(frame) <= self.limits.held_bytes
@@ -148,12 +151,26 @@ class Frames:
         places = np.cumsum(counts)[np.searchsorted(wanted, keys)]
         return np.where(keys == NONE, NONE, places), int(counts.sum())
 
-    def partners(self, pairs: DataFrame, is_kept: Flags) -> tuple[Ints, Ratios]:
-        """The best partner of each unit among those left, the first of equals, or -1; and their ratio."""
-        offers = mapped(pairs, partial(shards.partners_in_share, is_kept=self._send(is_kept)), BEST)
+    def distinct(self, bags: DataFrame, count: int) -> tuple[DataFrame, Ints]:
+        """Each bag that is not empty once, under the key of its first unit; and for each unit the first with its bag.
+
+        Keys are the places of the units here, up to `count`.
+        """
+        from pyspark.sql import functions as F
+
+        groups = bags.where("size(part_0) > 0").groupBy("part_0")
+        found = self.keep(groups.agg(F.min("key").alias("key"), F.collect_list("key").alias("copies")))
+        several = found.where("size(copies) > 1").select("key", "copies").toArrow()
+        firsts, sizes = np.arange(count), pc.list_value_length(several["copies"]).to_numpy()
+        firsts[pc.list_flatten(several["copies"]).to_numpy()] = np.repeat(several["key"].to_numpy(), sizes)
+        return found.selectExpr("key", "'' AS id", "part_0"), firsts
+
+    def partners(self, pairs: DataFrame, left: Ints) -> tuple[Ints, Ratios]:
+        """The best partner of the first unit left of each bag, the first of equals, or -1; and their ratio."""
+        offers = mapped(pairs, partial(shards.partners_in_share, left=self._send(left)), BEST)
         table = _best_of(offers).toArrow()
         units = table["key"].to_numpy()
-        partner, best = np.full(len(is_kept), NONE, dtype=np.int64), np.zeros(len(is_kept))
+        partner, best = np.full(len(left), NONE, dtype=np.int64), np.zeros(len(left))
         partner[units], best[units] = table["match"].to_numpy(), table["ratio"].to_numpy()
         return partner, best
 
@@ -165,13 +182,22 @@ def mapped(frame: DataFrame, work: shards.Work, schema: str) -> DataFrame:
 
 
 def rarest_part(bags: list[DataFrame], parts: int) -> int:
-    """The part with the fewest identical bags: "yes" answers ten thousand questions, and few of those are the same."""
+    """The part with the fewest pairs of identical bags, as `overlap.pairs.rarest_part` counts them."""
     if parts == 1:
         return 0
-    rows = _union(bags)
-    found = [rows.where(f"size(part_{part}) > 0").groupBy(f"part_{part}").count() for part in range(parts)]
-    pairs = [counts.selectExpr("coalesce(sum(count * count), 0) AS pairs").collect()[0]["pairs"] for counts in found]
-    return int(np.argmin(pairs))
+    sides = _union([frame.selectExpr("*", f"{number} AS side") for number, frame in enumerate(bags)])
+    pairs = "count(*) * (count(*) - 1) DIV 2" if len(bags) == 1 else "sum(1 - side) * sum(side)"
+    found = []
+    for part in range(parts):
+        by_bag = sides.where(f"size(part_{part}) > 0").groupBy(f"part_{part}").agg(_expression(pairs, "pairs"))
+        found.append(by_bag.agg(_expression("coalesce(sum(pairs), 0)", "pairs")).collect()[0]["pairs"])
+    return int(np.argmin(found))
+
+
+def _expression(text: str, name: str) -> Any:
+    from pyspark.sql import functions as F
+
+    return F.expr(text).alias(name)
 
 
 def _union(frames: Sequence[DataFrame]) -> DataFrame:

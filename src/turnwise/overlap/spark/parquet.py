@@ -23,7 +23,7 @@ from turnwise.corpus.dialogue import split_rank
 from turnwise.corpus.load import Account, find_parts, name_of
 from turnwise.corpus.readers.tables import is_native
 from turnwise.errors import CorpusError, UsageError, unknown_name
-from turnwise.overlap.sides import UNITS
+from turnwise.overlap.sides import UNITS, checked_type, is_text, qualified
 from turnwise.overlap.spark import shards
 from turnwise.overlap.spark.session import no_word_of_pandas
 from turnwise.overlap.tables import table_files
@@ -31,7 +31,18 @@ from turnwise.overlap.tables import table_files
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-NO_DIALOGUE = "coalesce(id, '') = '' OR coalesce(size(turns), 0) < 1 OR exists(turns, turn -> turn.text IS NULL)"
+# What is wrong with a row, in the words of the readers of this process (`corpus.readers.tables`, `overlap.sides`).
+WHY_NO_DIALOGUE = """CASE
+    WHEN coalesce(size(turns), 0) < 1 THEN 'at least one turn, found none'
+    WHEN id IS NULL OR exists(turns, turn -> turn.speaker IS NULL OR turn.text IS NULL)
+    THEN 'an id, speakers and texts, found null'
+    WHEN contains(id, char(0)) OR exists(turns, turn -> contains(concat(turn.speaker, turn.text), char(0)))
+    THEN 'UTF-8 text, found a NUL character'
+END"""
+WHY_NO_TEXT = """CASE
+    WHEN part_0 IS NULL THEN 'a text, found none.'
+    WHEN contains(part_0, char(0)) THEN 'a text, found a NUL character.'
+END"""
 
 
 @dataclass(frozen=True)
@@ -60,16 +71,32 @@ class Units:
 
 
 def parquet_at(paths: Sequence[str], *, column: str | None = None) -> Parquet | None:
-    """These paths as files that Spark can read, or None where some are something else."""
+    """These paths as files that Spark can read, or None where some are something else, or given twice."""
     if column is not None:
         texts = [file for path in paths for file in table_files(Path(path).expanduser())]
-        is_parquet = all(file.suffix == ".parquet" for file in texts)
+        is_parquet = all(file.suffix == ".parquet" for file in texts) and not _has_twice(texts)
         return Parquet(tuple(texts), ("",) * len(texts), name_of(paths), column) if is_parquet else None
     parts, _ = find_parts(paths, None, Account("fail"))
     files = tuple(Path(part.label) for part in parts)
-    if not all(part.format == "parquet" and is_native(pq.read_schema(part.label)) for part in parts):
+    if not all(part.format == "parquet" and _is_ours(pq.read_schema(part.label)) for part in parts):
+        return None
+    if _has_twice(files):
         return None
     return Parquet(files, tuple(part.split for part in parts), name_of(paths))
+
+
+def _has_twice(files: Sequence[Path]) -> bool:
+    """Rows are known by their file, so two of one file would be taken for each other."""
+    return len(set(map(_at, files))) < len(files)
+
+
+def _is_ours(schema: pa.Schema) -> bool:
+    """Dialogues in our own form with texts as texts; ids that are numbers, say, are left to this process."""
+    if not is_native(schema):
+        return False
+    turn = schema.field("turns").type.value_type
+    kinds = [schema.field("id").type, schema.field("split").type, turn.field("speaker").type, turn.field("text").type]
+    return all(map(is_text, kinds))
 
 
 def units_in(session: SparkSession, given: Parquet, *, unit: str, context_turns: int) -> Units:
@@ -90,7 +117,8 @@ def units_in(session: SparkSession, given: Parquet, *, unit: str, context_turns:
 def _dialogues(session: SparkSession, given: Parquet) -> tuple[DataFrame, str]:
     """Dialogues `place, id, split, turns`: train, validation, test, then other splits as they come."""
     rows = _rows(session, given, "id", "coalesce(split, '') AS said", "turns")
-    found = _counted(rows, given, NO_DIALOGUE, "an id, and turns with a text each")
+    found = _counted(rows, given, WHY_NO_DIALOGUE, ":", longest="max(size(turns))")
+    _check_lengths(given, found)
     for group in found:
         group["split"] = group["said"] or given.splits[group["number"]]
     order = sorted(dict.fromkeys(group["split"] for group in found), key=split_rank)
@@ -102,23 +130,45 @@ def _dialogues(session: SparkSession, given: Parquet) -> tuple[DataFrame, str]:
         group["base"] = order.index(group["split"]) * total + before[group["number"]]
     kept = [group for group in found if group["split"] in (given.only or order)]
     frame = _based(session, rows, kept).selectExpr("base + row AS place", "id", "split", "turns")
-    return frame, _named(given, kept)
+    return _apart(session, frame), _named(given, kept)
+
+
+def _check_lengths(given: Parquet, found: Iterable[dict[str, Any]]) -> None:
+    for group in found:
+        if group["longest"] > 1 << shards.TURN_BITS:
+            raise UsageError(
+                f"{given.files[group['number']]}: Spark takes dialogues of at most {1 << shards.TURN_BITS:,} turns, "
+                f"found one of {group['longest']:,}. Cut it, or leave --engine spark out."
+            )
+
+
+def _apart(session: SparkSession, dialogues: DataFrame) -> DataFrame:
+    """Dialogues with an id of their own, as `named_apart` gives it: the few that share one are named here."""
+    from pyspark.sql import functions as F
+
+    shared = dialogues.groupBy("id").count().where("count > 1").select("id")
+    rows = dialogues.join(F.broadcast(shared), "id").select("place", "id", "split").orderBy("place").toArrow()
+    if not len(rows):
+        return dialogues
+    names = qualified(rows["split"].to_pylist(), rows["id"].to_pylist())
+    named = F.broadcast(session.createDataFrame(pa.table({"place": rows["place"], "name": names})))
+    whole = dialogues.join(named, "place", "left")
+    return whole.selectExpr("place", "coalesce(name, id) AS id", "split", "turns")
 
 
 def _texts(session: SparkSession, given: Parquet, column: str) -> Units:
     """Texts, named by their file and row as in one process."""
     for file in given.files:
-        names = pq.read_schema(file).names
-        if column not in names:
-            raise UsageError(f"{file}: no column '{column}'. Columns: {', '.join(names)}.")
+        schema = pq.read_schema(file)
+        if column not in schema.names:
+            raise UsageError(f"{file}: no column '{column}'. Columns: {', '.join(schema.names) or 'none'}.")
+        checked_type(schema.field(column).type, f"{file}: column '{column}'")
     rows = _rows(session, given, f"`{column}` AS part_0", "'' AS said")
-    found = _counted(rows, given, "part_0 IS NULL", "a text")
+    found = _counted(rows, given, WHY_NO_TEXT, f": column '{column}', row ")
     before, _ = _rows_before(found)
     for group in found:
         group["base"], group["split"] = before[group["number"]], str(given.files[group["number"]])
-    frame = _based(session, rows, found).selectExpr(
-        "base + row AS key", "concat(split, '#', row + 1) AS id", "CAST(part_0 AS string) AS part_0"
-    )
+    frame = _based(session, rows, found).selectExpr("base + row AS key", "concat(split, '#', row + 1) AS id", "part_0")
     return Units(frame, _named(given, found), "text", 1)
 
 
@@ -128,25 +178,33 @@ def _texts(session: SparkSession, given: Parquet, column: str) -> Units:
 def _rows(session: SparkSession, given: Parquet, *columns: str) -> DataFrame:
     """Rows with the file they are in and their place in it."""
     # Spark takes [ and * in a name for a pattern.
-    paths = [re.sub(r"([\[\]{}*?\\])", r"\\\1", f"file://{file.absolute()}") for file in given.files]
+    paths = [re.sub(r"([\[\]{}*?\\])", r"\\\1", f"file://{_at(file)}") for file in given.files]
     place = ("_metadata.file_path AS file", "_metadata.row_index AS row")
     return session.read.parquet(*paths).selectExpr(*columns, *place)
 
 
-def _counted(rows: DataFrame, given: Parquet, is_bad: str, wanted: str) -> list[dict[str, Any]]:
-    """Files and what splits they say they hold, in order, with a hash of the content; a bad row is an error."""
+def _at(file: Path) -> str:
+    """Where a file is, as Hadoop writes it: without `..`, which leads out of where a link leads to."""
+    return str(file.parent.resolve() / file.name if ".." in file.parts else file.absolute())
+
+
+def _counted(rows: DataFrame, given: Parquet, why_not: str, between: str, **more: str) -> list[dict[str, Any]]:
+    """Files and what splits they say they hold, in order, with a hash of the content; the first bad row is an error.
+
+    `between` stands between a file and a row in its message.
+    """
     from pyspark.sql import functions as F
 
     content = ", ".join(name for name in rows.columns if name != "file")
-    sums = {"rows": "count(*)", "first": "min(row)", "bad": f"sum(CAST({is_bad} AS int))"}
-    sums["code"] = f"bit_xor(xxhash64({content}))"
+    sums = {"rows": "count(*)", "first": "min(row)", "code": f"bit_xor(xxhash64({content}))", **more}
+    bad = f"FILTER (WHERE ({why_not}) IS NOT NULL)"
+    sums |= {"bad": f"min(row) {bad}", "problem": f"min_by({why_not}, row) {bad}"}
     groups = rows.groupBy("file", "said").agg(*(F.expr(sum).alias(name) for name, sum in sums.items()))
-    numbers = {str(file.absolute()): number for number, file in enumerate(given.files)}
+    numbers = {_at(file): number for number, file in enumerate(given.files)}
     found = [{**row, "number": numbers[unquote(urlparse(row["file"]).path)]} for row in groups.toArrow().to_pylist()]
-    for group in found:
-        if group["bad"]:
-            file = given.files[group["number"]]
-            raise CorpusError(f"{file}: expected {wanted} in every row, found {group['bad']} rows without.")
+    wrong = [(group["number"], group["bad"], group["problem"]) for group in found if group["problem"]]
+    for number, row, problem in sorted(wrong)[:1]:
+        raise CorpusError(f"{given.files[number]}{between}{row + 1}: expected {problem}")
     return sorted(found, key=lambda group: (group["number"], group["first"]))
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,10 +22,11 @@ from turnwise.corpus import Corpus
 from turnwise.corpus.dialogue import SCHEMA
 from turnwise.overlap.best import best_match
 from turnwise.overlap.clean import best_partners
+from turnwise.overlap.copies import Copies
 from turnwise.overlap.index import Index, Pairs
 from turnwise.overlap.pairs import shared_tokens
 from turnwise.overlap.scan import Ints, Ranks
-from turnwise.overlap.sides import side_of
+from turnwise.overlap.sides import UNITS
 from turnwise.overlap.tokens import Bags, bags_of
 
 TURN_BITS = 20  # of a key: the turn within its dialogue; the place of the dialogue stands above it
@@ -46,7 +48,7 @@ def units_of(table: pa.Table, *, unit: str, context_turns: int) -> pa.Table:
     """Dialogues `place, id, split, turns` into units `key, id, part_0 …`, named as the rest of the room names them."""
     unlabelled = table.append_column("labels", pa.nulls(len(table), pa.string()))
     corpus = Corpus(unlabelled.select(SCHEMA.names))
-    side = side_of(corpus, unit=unit, context_turns=context_turns)
+    side = UNITS[unit](corpus, context_turns)  # ids are those of the whole corpus, and told apart already
     turns = corpus.turns_per_dialogue
     units = {"dialogue": np.ones_like(turns), "turn": turns, "sample": np.maximum(0, turns - 1)}[unit]
     within = np.arange(len(side)) - np.repeat(np.cumsum(units) - units, units)
@@ -126,25 +128,32 @@ class Terms:
 
 @dataclass(frozen=True)
 class Held:
-    """One side of a join with its index, as every task holds it."""
+    """One side of a join with an index of its distinct bags, as every task holds it."""
 
     share: Share
+    copies: Copies
     index: Index
 
 
 def held_of(share: Share, terms: Terms) -> Held:
-    """The index wants its bags in order of size."""
-    ordered = share.take(np.argsort(share.parts[terms.part].sizes, kind="stable"))
-    return Held(ordered, Index(ordered.parts[terms.part], terms.limit, is_self=False))
+    """Ten thousand times "yes" are looked up once, and spelt out when they are found."""
+    copies = Copies(share.parts[terms.part])
+    return Held(share, copies, Index(copies.bags, terms.limit, is_self=False))
 
 
 def probed(table: pa.Table, *, held: Any, terms: Terms) -> pa.Table:
     """Pairs of this share with the side that every task holds."""
     one, other = share_of(table), held.value.share
-    found = held.value.index.pairs_with(one.parts[terms.part], is_strict=terms.is_strict)
-    if terms.is_self:  # each pair is met from both ends, and everything meets itself
-        found = where(found, one.keys[found.first] < other.keys[found.second])
+    mine, theirs = Copies(one.parts[terms.part]), held.value.copies
+    met = held.value.index.pairs_with(mine.bags, is_strict=terms.is_strict)
+    found = _spelt_forward(mine, theirs, met, one.keys, other.keys) if terms.is_self else mine.spelt_out(met, theirs)
     return scored(one, other, found, terms)
+
+
+def _spelt_forward(mine: Copies, theirs: Copies, met: Pairs, keys: Ints, other_keys: Ints) -> Pairs:
+    """Pairs of distinct bags as pairs of units, the one with the smaller key first: no pair twice, none with itself."""
+    places = mine.members, mine.edges, theirs.members, theirs.edges
+    return Pairs(*_forward(*places, *met.columns, keys, other_keys))
 
 
 def scored(one: Share, other: Share, found: Pairs, terms: Terms) -> pa.Table:
@@ -200,9 +209,53 @@ def tallied(table: pa.Table, *, matches: Any) -> pa.Table:
     return pa.table({"at": found.astype(np.int64), "units": counts.astype(np.int64)})
 
 
-def partners_in_share(table: pa.Table, *, is_kept: Any) -> pa.Table:
-    """The best partner that this share of the pairs offers to each unit that is left."""
+def partners_in_share(table: pa.Table, *, left: Any) -> pa.Table:
+    """The best partner that this share of the pairs offers to the first unit left of each bag."""
     first, second, ratios = (table[name].to_numpy() for name in ("first", "second", "ratio"))
-    partner, best = best_partners(Pairs(first, second, np.zeros_like(first)), ratios, is_kept.value)
+    partner, best = best_partners(Pairs(first, second, np.zeros_like(first)), ratios, left.value)
     units = np.flatnonzero(partner >= 0)
     return pa.table({"key": units, "ratio": best[units], "match": partner[units]})
+
+
+# --- Compiled ---------------------------------------------------------------------------------------------------------
+
+
+@numba.njit(cache=True, nogil=True)
+def _first_after(places: Ints, low: int, high: int, keys: Ints, key: int) -> int:
+    """Where in a group, whose keys ascend, those behind a key begin."""
+    while low < high:
+        middle = (low + high) // 2
+        if keys[places[middle]] <= key:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@numba.njit(cache=True, nogil=True)
+def _forward(
+    left: Ints,
+    left_edges: Ints,
+    right: Ints,
+    right_edges: Ints,
+    one: Ints,
+    other: Ints,
+    shared: Ints,
+    keys: Ints,
+    other_keys: Ints,
+) -> tuple[Ints, Ints, Ints]:
+    """Every unit of one distinct bag with every unit of its partner that has a larger key."""
+    total = 0
+    for pair in range(len(one)):
+        end = right_edges[other[pair] + 1]
+        for i in range(left_edges[one[pair]], left_edges[one[pair] + 1]):
+            total += end - _first_after(right, right_edges[other[pair]], end, other_keys, keys[left[i]])
+    first, second, common = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64)
+    filled = 0
+    for pair in range(len(one)):
+        end = right_edges[other[pair] + 1]
+        for i in range(left_edges[one[pair]], left_edges[one[pair] + 1]):
+            for j in range(_first_after(right, right_edges[other[pair]], end, other_keys, keys[left[i]]), end):
+                first[filled], second[filled], common[filled] = left[i], right[j], shared[pair]
+                filled += 1
+    return first, second, common
