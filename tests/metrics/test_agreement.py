@@ -162,6 +162,11 @@ def test_annotators_weigh_as_many_as_the_items_they_share() -> None:
     assert "|weights:items|" in found.signature
 
 
+def test_the_ceiling_keeps_the_whole_error_of_the_jackknife() -> None:
+    # Annotators share items: their mean correlation is no U-statistic of the degree of one.
+    assert "|error:" not in annotator_ceiling(np.random.default_rng(0).normal(size=(30, 3))).signature
+
+
 def test_two_annotators_have_their_correlation_as_the_ceiling() -> None:
     assert annotator_ceiling([[1, 1], [2, 3], [3, 2], [4, 4]]).value == pytest.approx(0.8)
 

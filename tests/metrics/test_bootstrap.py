@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -9,7 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnwise.errors import UsageError
-from turnwise.metrics import Resampling, bootstrap, mean_score, median_score, ratio_score
+from turnwise.metrics import (
+    Resampling,
+    annotator_ceiling,
+    bootstrap,
+    compare_correlations,
+    correlate,
+    mean_score,
+    median_score,
+    ratio_score,
+)
 from turnwise.metrics.bootstrap import MANY_DIALOGUES, Median
 from turnwise.metrics.statistic import Clusters, FloatArray, Sums
 from turnwise.record import Score
@@ -61,14 +71,14 @@ def test_bca_halves_ties_as_scipy_does() -> None:
 
 def test_whole_dialogues_are_drawn() -> None:
     # Thirty dialogues of a hundred equal items have the interval of thirty items, not of three thousand.
-    alone = np.repeat([0.0, 0.0, 1.0], 10)
+    alone = np.repeat([0.0, 0.0, 3.0], 10)
     ids = np.repeat(np.arange(30), 100)
     for resampling in (Resampling(), PERCENTILE):
         grouped = mean_score(np.repeat(alone, 100), clusters=ids, resampling=resampling).interval
         assert grouped == pytest.approx(mean_score(alone, resampling=resampling).interval)
     narrow = mean_score(np.repeat(alone, 100)).interval
     assert narrow is not None
-    assert 0.31 < narrow[0] < narrow[1] < 0.36
+    assert 0.94 < narrow[0] < narrow[1] < 1.06
 
 
 def test_the_same_seed_gives_the_same_interval() -> None:
@@ -86,12 +96,33 @@ def test_the_same_seed_gives_the_same_interval() -> None:
         (29, "percentile", "jackknife"),  # a bootstrap of few is too narrow
         (29, "bca", "jackknife"),
         (MANY_DIALOGUES, "jackknife", "jackknife"),
-        (MANY_DIALOGUES + 1, "jackknife", "percentile"),  # too many to leave out one by one
+        (MANY_DIALOGUES + 1, "jackknife", "jackknife"),  # a sum without one of its terms costs nothing
     ],
 )
 def test_the_signature_names_the_method_that_was_used(n: int, asked: str, made: str) -> None:
     scored = mean_score(np.arange(float(n)), resampling=Resampling(100, method=asked))
     assert f"interval:{made}-0.95|" in scored.signature
+
+
+@pytest.mark.parametrize(("more", "made"), [(0, "jackknife"), (1, "percentile")])
+def test_what_is_computed_anew_for_each_dialogue_is_bootstrapped_where_there_are_too_many(
+    more: int, made: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bootstrap, "MANY_DIALOGUES", 200)
+    first, second, third = np.random.default_rng(0).normal(size=(3, 200 + more))
+    single = correlate(first, second, resampling=Resampling(100))
+    both = compare_correlations(first, second, third, resampling=Resampling(100)).difference
+    ceiling = annotator_ceiling(np.stack([first, second], axis=1), resampling=Resampling(100))
+    assert all(f"interval:{made}-0.95|" in one.signature for one in (single, both, ceiling))
+    assert "interval:jackknife-0.95|" in mean_score(first).signature
+
+
+def test_the_mean_of_200_000_values_has_the_interval_without_a_random_part() -> None:
+    values = np.random.default_rng(0).exponential(size=200_000)
+    start = time.perf_counter()
+    scored = mean_score(values)
+    assert "interval:jackknife-0.95|" in scored.signature
+    assert time.perf_counter() - start < 5  # by n², it would take hours
 
 
 @pytest.mark.parametrize("method", ["percentile", "bca"])

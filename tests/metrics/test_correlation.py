@@ -123,6 +123,14 @@ def test_the_error_of_a_rank_correlation_is_sens(kind: str, degree: int, n: int)
     assert share == pytest.approx((n - degree) / (n - 1) if n >= 10 else 1)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_error_of_dialogues_of_several_items_is_the_jackknifes(kind: str) -> None:
+    # Sen's components are those of independent items; turns of a dialogue are not.
+    ids = [0, *range(39)]
+    assert Correlation(np.stack([X[:40], Y[:40]]), Clusters.of(ids, n=40), kind).error_share == 1
+    assert "|error:" not in correlate(X[:40], Y[:40], kind=kind, clusters=ids).signature
+
+
 def test_sens_error_of_kendalls_tau_is_that_of_its_structural_components() -> None:
     # Sen (1960): each item's own tau, against all others; the variance of their mean, times two squared.
     first, second = np.random.default_rng(8).normal(size=(2, 20))  # no ties

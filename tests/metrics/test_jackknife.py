@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnwise.metrics import mean_score, ratio_score
-from turnwise.metrics.jackknife import jackknife
+from turnwise.metrics.jackknife import curvature, jackknife, place
 from turnwise.metrics.statistic import Clusters, FloatArray, Interval, Sums, mean_of, ratio
 
 SKEWED = np.random.default_rng(5).exponential(size=40)
@@ -41,7 +41,10 @@ class MeanOf:
 
 
 def hall(values: FloatArray) -> Interval:
-    """The interval of a mean by "On the removal of skewness by transformation" (Hall 1992), with t in place of z."""
+    """The interval of a mean by "On the removal of skewness by transformation" (Hall 1992), with t in place of z.
+
+    An end that this draws closer to the mean than Student's t stays where that is.
+    """
     from scipy import stats
 
     n, skewness = len(values), stats.skew(values) / math.sqrt(len(values))
@@ -49,12 +52,24 @@ def hall(values: FloatArray) -> Interval:
         values.mean() - stats.sem(values) * 3 / skewness * (np.cbrt(1 + skewness * (x - skewness / 6)) - 1)
         for x in stats.t.ppf([0.975, 0.025], n - 1)
     ]
-    return float(ends[0]), float(ends[1])
+    low, high = stats.t.interval(0.95, n - 1, values.mean(), stats.sem(values))
+    return float(min(low, ends[0])), float(max(high, ends[1]))
 
 
 @pytest.mark.parametrize("n", [3, 10, 29, 40])
-def test_the_interval_of_a_mean_is_halls_with_students_t(n: int) -> None:
+def test_the_interval_of_a_mean_is_halls_with_students_t_where_that_is_wider(n: int) -> None:
     assert mean_score(SKEWED[:n]).interval == pytest.approx(hall(SKEWED[:n]))
+
+
+@given(st.lists(st.floats(-50, 50), min_size=3, max_size=30).filter(lambda values: np.std(values) > 1e-3))
+def test_skewness_never_draws_an_end_towards_the_value(values: list[float]) -> None:
+    # Few values with heavy tails look skewed where they are not, and narrowing by that would cost coverage.
+    plain, made = jackknife(MeanOf(tuple(values)), 0.95), mean_score(values)
+    if plain.ends is None or made.interval is None or "jackknife" not in made.signature:
+        return
+    dust = 1e-9 * (plain.ends[1] - plain.ends[0])
+    assert made.interval[0] <= plain.ends[0] + dust
+    assert made.interval[1] >= plain.ends[1] - dust
 
 
 def test_without_skewness_it_is_students_interval() -> None:
@@ -89,16 +104,32 @@ def test_a_curved_function_of_a_mean_has_the_interval_of_the_mean() -> None:
     assert made.ends == pytest.approx(tuple(np.exp(hall(SKEWED))))
 
 
+def exponential_of_mean(values: FloatArray) -> Sums:
+    items = np.stack([values, np.ones_like(values)], axis=1)
+    clusters = Clusters.of(None, n=len(values))
+    return Sums.over(items, lambda sums: np.exp(ratio(sums) / 100), clusters=clusters, undefined="")
+
+
+@pytest.mark.parametrize("m", [5, 10, 40])
+def test_the_curvature_is_that_of_a_step_of_the_standard_error(m: int) -> None:
+    # Of exp(x / 100), x moving by s: half the second derivative times s², in units of the first derivative times s.
+    from scipy import stats
+
+    statistic = exponential_of_mean(SKEWED[:m])
+    expected = stats.sem(SKEWED[:m]) / 100 / 2
+    assert curvature(statistic, place(statistic, statistic.left_out())) == pytest.approx(expected, rel=0.01)
+
+
 def test_the_curvature_of_a_function_moves_the_ends_as_the_expansion_says() -> None:
     # Without bounds the exponential of a mean x is curved by s/2, and biased by s²/2 exp(x) for a standard error s.
     from scipy import stats
 
-    items = np.stack([SKEWED, np.ones(40)], axis=1)
-    statistic = Sums.over(items, lambda sums: np.exp(ratio(sums) / 100), clusters=Clusters.of(None, n=40), undefined="")
+    statistic = exponential_of_mean(SKEWED)
     error, acceleration = stats.sem(SKEWED) / 100, stats.skew(SKEWED) / math.sqrt(40) / 6
     curve, shift = 2 * acceleration + error / 2, acceleration + error / 2 - error / 2
     reach = stats.t.ppf(0.975, 39)
     ends = [(1 - np.cbrt(1 - 3 * curve * (x + shift))) / curve for x in (-reach, reach)]
+    ends = [min(ends[0], -reach), max(ends[1], reach)]
     centre = math.exp(SKEWED.mean() / 100)
     expected = [centre + centre * error * end for end in ends]
     assert jackknife(statistic, 0.95).ends == pytest.approx(expected, abs=2e-3 * error)
@@ -124,7 +155,7 @@ def test_a_ratio_has_the_interval_of_its_inverse_turned_around_nearly() -> None:
     rng = np.random.default_rng(1)
     above, below = rng.gamma(9, size=(2, 200))
     low, high = ratio_score(above, below).interval or (0, 0)
-    assert ratio_score(below, above).interval == pytest.approx((1 / high, 1 / low), rel=0.002)
+    assert ratio_score(below, above).interval == pytest.approx((1 / high, 1 / low), rel=0.005)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +189,7 @@ def test_the_jackknife_of_a_bounded_statistic_is_taken_where_there_are_no_bounds
         ([0.5, 0.5, 0.5], "the value is the same whichever dialogue is left out"),
     ],
 )
-def test_a_bounded_statistic_without_an_error_has_no_interval(values: list[float], reason: str) -> None:
+def test_a_bounded_statistic_without_an_error_has_no_jackknife(values: list[float], reason: str) -> None:
     made = jackknife(mean_of(values, clusters=Clusters.of(None, n=3), undefined="", bounds=(0.0, 1.0)), 0.95)
     assert made.ends is None
     assert str(made.reason).startswith(reason)

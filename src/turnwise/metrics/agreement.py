@@ -120,9 +120,9 @@ class Ceiling:
         return cls(useful, len(matrix), used.count, used.is_grouped)
 
     @property
-    def error_share(self) -> float:
-        """What is left of the jackknife's standard error, as of each correlation."""
-        return min((one.error_share for one in self.annotators), default=1.0)
+    def is_recomputed(self) -> bool:
+        """Whether leaving out each dialogue computes the value anew."""
+        return True
 
     def value(self) -> float:
         """The mean over annotators, weighted by their shared items, or NaN."""
@@ -189,6 +189,11 @@ class Alpha:
     def is_grouped(self) -> bool:
         """Whether dialogues were named."""
         return self.clusters.is_grouped
+
+    @property
+    def is_recomputed(self) -> bool:
+        """Whether leaving out each dialogue computes the value anew."""
+        return True
 
     @property
     def undefined(self) -> str:

@@ -4,8 +4,9 @@ The default is the jackknife of `jackknife.py`. `percentile` and `bca` (bias-cor
 bootstrap of Efron and Tibshirani, *An Introduction to the Bootstrap* (1993), chapters 13 and 14, with whole dialogues
 as the units that are drawn. It is too narrow with few dialogues, for it knows neither Student's t nor the n − 1 of a
 variance, so below 30 the jackknife takes its place, as it does for a statistic that cannot be bootstrapped
-(`distinct`). The median, which moves in steps, is bootstrapped whatever was asked for, and so are more dialogues than
-can be left out one by one. Where there is no interval, the score says why.
+(`distinct`). The median, which moves in steps, is bootstrapped whatever was asked for, and so are correlations and
+agreement over more dialogues than can be left out one by one. Values that are 0 or 1, and means at or
+beside a bound, have the interval of `exact.py`. Where there is no interval, the score says why.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnwise.errors import UsageError, unknown_name
+from turnwise.metrics.exact import exact
 from turnwise.metrics.jackknife import Made, centred, jackknife, snapped
 from turnwise.metrics.kernels import compiled
 from turnwise.metrics.resample import left_out_by_counts, resample
@@ -35,6 +37,7 @@ from turnwise.metrics.statistic import (
     Sums,
     columns,
     is_grouped,
+    is_recomputed,
     is_stepwise,
     mean_of,
     ratio,
@@ -42,8 +45,8 @@ from turnwise.metrics.statistic import (
 from turnwise.record import Origin, Score
 
 FEWEST_DIALOGUES = 3  # with one or two there is hardly anything to leave out
-FEW_DIALOGUES = 30  # below this a bootstrap of normal values covers less than 93.5 %
-MANY_DIALOGUES = 10_000  # above this leaving out each costs more than 10,000 resamples, and both agree
+FEW_DIALOGUES = 30  # below this bootstraps are too narrow: docs/metrics.md, the grid by method
+MANY_DIALOGUES = 10_000  # above this computing a statistic anew for each costs more than 10,000 resamples do
 DEFINED_SHARE = 0.95  # of the resamples; with fewer the interval would describe a selection of them
 
 
@@ -112,10 +115,11 @@ def estimate(statistic: Statistic, *, resampling: Resampling = DEFAULT) -> Made:
     if is_stepwise(statistic) and is_few:
         steps = "an interval of a statistic that moves in steps, as the median does,"
         return Made(None, f"{steps} needs at least {FEW_DIALOGUES} dialogues, found {found}")
-    is_wanted = resampling.method in BOOTSTRAPS or is_stepwise(statistic) or found > MANY_DIALOGUES
+    is_long = found > MANY_DIALOGUES and is_recomputed(statistic)
+    is_wanted = resampling.method in BOOTSTRAPS or is_stepwise(statistic) or is_long
     if isinstance(statistic, Resampled) and is_wanted and not is_few:
         return bootstrap(statistic, resampling)
-    return jackknife(statistic, resampling.level)
+    return exact(statistic, resampling.level) or jackknife(statistic, resampling.level)
 
 
 def bootstrap(statistic: Resampled, resampling: Resampling) -> Made:
@@ -186,13 +190,15 @@ def mean_score(
 ) -> Score:
     """The mean with its interval; values that are not finite could not be computed, are skipped and counted.
 
+    Of truth values it is the share that is true, between 0 and 1.
+
     >>> mean_score([1.0, 2.0, 3.0, 4.0], clusters=["a", "a", "b", "c"]).value
     2.5
     """
     column = columns(values)[0]
-    statistic = mean_of(
-        column, clusters=Clusters.of(clusters, n=len(column)), undefined="there are no values to average"
-    )
+    groups, is_share = Clusters.of(clusters, n=len(column)), len(column) > 0 and np.asarray(values).dtype == np.bool_
+    bounds = (0.0, 1.0) if is_share else None
+    statistic = mean_of(column, clusters=groups, undefined="there are no values to average", bounds=bounds)
     return score(statistic, resampling=resampling, origin=origin, skipped=len(column) - statistic.n)
 
 

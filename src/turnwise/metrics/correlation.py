@@ -70,10 +70,19 @@ class Correlation:
         return "nothing is left of a variable once the others are held fixed"
 
     @property
+    def is_recomputed(self) -> bool:
+        """Whether leaving out each dialogue computes the value anew."""
+        return True
+
+    @property
     def error_share(self) -> float:
-        """Sen's standard error over the jackknife's (1960): a rank moves when any other item is left out, too."""
-        degree = DEGREES[self.kind] if self.dialogues >= CORRECTED_FROM else 1
-        return (self.dialogues - degree) / (self.dialogues - 1) if degree > 1 else 1.0
+        """Sen's standard error over the jackknife's (1960): a rank moves when any other item is left out, too.
+
+        It is that of a U-statistic of independent items. With several items in a dialogue it is too small.
+        """
+        is_independent = self.dialogues == self.n
+        degree = DEGREES[self.kind] if is_independent and self.dialogues >= CORRECTED_FROM else 1
+        return (self.dialogues - degree) / (self.dialogues - 1)
 
     def value(self) -> float:
         """The correlation, or NaN."""

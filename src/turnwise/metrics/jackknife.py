@@ -7,9 +7,11 @@ Tibshirani, *An Introduction to the Bootstrap*, 1993, chapter 11), and three thi
   bound to log(value − low), and the ends are mapped back.
 - The t of a skewed statistic is itself skewed. Hall's cubic (*On the removal of skewness by transformation*, 1992)
   takes that out, with the three constants of DiCiccio and Efron (*More accurate confidence intervals in exponential
-  families*, 1992): acceleration, curvature and bias. It needs a statistic that is a smooth function of sums.
+  families*, 1992): acceleration, curvature and bias. It needs a statistic that is a smooth function of sums. Few
+  values with heavy tails look skewed where they are not, so the cubic moves an end outwards, never inwards.
 - Where leaving out one dialogue is known to overstate the error, the statistic says by how much (`error_share`): rank
-  correlations by their degree as U-statistics, distinct-n by the words that occur in two dialogues, three, and so on.
+  correlations of independent items by their degree as U-statistics, distinct-n by the words that occur in two
+  dialogues, three, and so on.
 
 docs/metrics.md shows how often these intervals hold the truth, by statistic and number of dialogues.
 """
@@ -44,14 +46,14 @@ def jackknife(statistic: Statistic, level: float) -> Made:
     """Value ± Student's t times the standard error, on the statistic's scale and corrected for its skewness."""
     from scipy.special import stdtrit
 
-    left_out, scale = statistic.left_out(), _scale_of(bounds_of(statistic))
-    centre = float(scale.place(np.array([statistic.value()]))[0])
-    placed = Placed(scale, centre, scale.place(left_out))
+    left_out = statistic.left_out()
+    placed = place(statistic, left_out)
+    scale, centre = placed.scale, placed.centre
     if reason := _refuse(statistic, left_out, placed):
         return Made(None, reason)
     skewness, share = _skewness(statistic, placed), error_share(statistic)
     reach = stdtrit(statistic.dialogues - 1, (1 + level) / 2) * np.array([-1.0, 1.0])
-    moved = skewness.straighten(reach) if skewness else reach
+    moved = skewness.widen(reach) if skewness else reach
     low, high = scale.restore(centre + share * placed.error * moved).tolist()
     if not (math.isfinite(low) and math.isfinite(high)):
         return Made(None, "an end of the interval is larger than any number that can be written")
@@ -86,6 +88,12 @@ class Placed:
         return centred(snapped(self.left_out, self.centre))
 
     @property
+    def direction(self) -> FloatArray:
+        """The same differences, of length 1."""
+        differences = self.spread[0]
+        return np.asarray(differences / math.sqrt(float((differences**2).sum())))
+
+    @property
     def error(self) -> float:
         """The jackknife's standard error (equation 11.5)."""
         (differences, largest), m = self.spread, len(self.left_out)
@@ -104,6 +112,11 @@ class Skewness:
     curve: float
     shift: float
 
+    def widen(self, quantiles: FloatArray) -> FloatArray:
+        """The same where an end moves outwards, and the quantile where it would move inwards."""
+        moved = self.straighten(quantiles)
+        return np.where(quantiles < 0, np.minimum(quantiles, moved), np.maximum(quantiles, moved))
+
     def straighten(self, quantiles: FloatArray) -> FloatArray:
         """How many errors from the value an end lies, for quantiles that hold without skewness (Hall 1992)."""
         away = quantiles + self.shift
@@ -112,21 +125,31 @@ class Skewness:
         return np.asarray((1 - np.cbrt(1 - 3 * self.curve * away)) / self.curve)
 
 
-def _skewness(statistic: Statistic, placed: Placed) -> Skewness | None:
-    """Acceleration a, curvature c and bias b give curve 2a + c and shift a + c − b; None where they are not known.
+def place(statistic: Statistic, left_out: FloatArray) -> Placed:
+    """Put a statistic, and its values with each dialogue left out, on its scale."""
+    scale = _scale_of(bounds_of(statistic))
+    return Placed(scale, float(scale.place(np.array([statistic.value()]))[0]), scale.place(left_out))
 
-    Dialogues are weighted along the line on which the value moves fastest, by a step either way; how far the two
-    values lie from a straight line is the curvature.
-    """
-    differences, m = placed.spread[0], statistic.dialogues
-    spread = differences / math.sqrt(float((differences**2).sum()))
-    away = STEP * math.sqrt((m - 1) / m) * spread
-    values = placed.scale.place(weighted(statistic, 1 + np.stack([away, 0 * away, -away])))
-    curvature = float((values[0] - values[1]) - (values[1] - values[2])) / (2 * STEP**2 * placed.error)
-    acceleration = -float((spread**3).sum()) / 6
-    shift = acceleration + curvature - placed.bias / placed.error
+
+def _skewness(statistic: Statistic, placed: Placed) -> Skewness | None:
+    """Acceleration a, curvature c and bias b give curve 2a + c and shift a + c − b; None where they are not known."""
+    acceleration, curved = -float((placed.direction**3).sum()) / 6, curvature(statistic, placed)
+    shift = acceleration + curved - placed.bias / placed.error
     # As large as a whole error it is no small correction any more, and the expansion says nothing.
-    return Skewness(2 * acceleration + curvature, shift) if abs(shift) < 1 else None
+    return Skewness(2 * acceleration + curved, shift) if abs(shift) < 1 else None
+
+
+def curvature(statistic: Statistic, placed: Placed) -> float:
+    """How far the value bends, in errors, over one error in the direction in which it moves fastest.
+
+    Dialogues are weighted so that the value moves by a step of an error either way; how far the two values lie from a
+    straight line tells. NaN for a statistic that cannot be weighted.
+    """
+    m = statistic.dialogues
+    # Weights moved by a vector of length 1 move the value by sqrt((m − 1)/m) of the jackknife's error.
+    away = STEP * math.sqrt(m / (m - 1)) * placed.direction
+    values = placed.scale.place(weighted(statistic, 1 + np.stack([away, 0 * away, -away])))
+    return float((values[0] - values[1]) - (values[1] - values[2])) / (2 * STEP**2 * placed.error)
 
 
 def _refuse(statistic: Statistic, left_out: FloatArray, placed: Placed) -> str | None:

@@ -6,9 +6,8 @@ paired bootstrap draws dialogues and asks how often the difference strays from i
 observed one lies from 0 (Koehn 2004, with the shift of Riezler and Maxwell 2005, as in sacreBLEU).
 
 Randomisation holds its level with any number of dialogues. Resamples of few vary too little, as a variance over n
-does, and like a normal variable where Student's t is due, so the bootstrap's p-value is read as that of a t (below;
-without this it finds a difference where there is none in 10 % of the cases at 10 dialogues). With fewer than 10
-dialogues it gives no p-value, and says so. docs/metrics.md shows how often both tests err.
+does, and like a normal variable where Student's t is due, so the bootstrap's p-value is read as that of a t (below).
+With fewer than 10 dialogues it gives no p-value, and says so. docs/metrics.md shows how often both tests err.
 """
 
 from __future__ import annotations
@@ -39,6 +38,7 @@ from turnwise.metrics.statistic import (
     error_share,
     fingerprint,
     is_grouped,
+    is_recomputed,
     is_stepwise,
     mean_of,
     weighted,
@@ -105,6 +105,11 @@ class Difference:
     def is_stepwise(self) -> bool:
         """Whether the jackknife fails for either."""
         return is_stepwise(self.first) or is_stepwise(self.second)
+
+    @property
+    def is_recomputed(self) -> bool:
+        """Whether leaving out each dialogue computes either anew."""
+        return is_recomputed(self.first) or is_recomputed(self.second)
 
     @property
     def bounds(self) -> Interval | None:

@@ -143,6 +143,15 @@ class Stepwise(Protocol):
 
 
 @runtime_checkable
+class Recomputed(Protocol):
+    """A statistic that is computed anew for every dialogue left out, so that leaving out each takes time by n²."""
+
+    @property
+    def is_recomputed(self) -> bool:
+        """Whether there is no shorter way."""
+
+
+@runtime_checkable
 class Weighted(Protocol):
     """A statistic that changes smoothly when dialogues weigh more or less, by any real number."""
 
@@ -172,6 +181,11 @@ def is_grouped(statistic: Statistic) -> bool:
 def is_stepwise(statistic: Statistic) -> bool:
     """Whether the jackknife of a statistic fails."""
     return isinstance(statistic, Stepwise) and statistic.is_stepwise
+
+
+def is_recomputed(statistic: Statistic) -> bool:
+    """Whether a statistic is computed anew for every dialogue left out."""
+    return isinstance(statistic, Recomputed) and statistic.is_recomputed
 
 
 def weighted(statistic: Statistic, weights: FloatArray) -> FloatArray:
@@ -260,17 +274,27 @@ class Sums:
         return self.of_sums(self.totals.sum(axis=0) + moved), other.of_sums(other.totals.sum(axis=0) - moved)
 
 
+@dataclass(frozen=True, eq=False)
+class Mean(Sums):
+    """A mean over items, whose values are at hand."""
+
+    @property
+    def values(self) -> FloatArray:
+        """The values that could be averaged."""
+        return np.asarray(self.items[self.scored, 0])
+
+
 def ratio(sums: FloatArray) -> FloatArray:
     """First sum over second, NaN where the second is 0: means are ratios of a sum and a count."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(sums[:, 1] != 0, sums[:, 0] / sums[:, 1], np.nan)
 
 
-def mean_of(values: npt.ArrayLike, *, clusters: Clusters, undefined: str, bounds: Interval | None = None) -> Sums:
+def mean_of(values: npt.ArrayLike, *, clusters: Clusters, undefined: str, bounds: Interval | None = None) -> Mean:
     """The mean as a statistic; values that are not finite are left out and not counted."""
     column = columns(values)[0]
     items = np.stack([column, np.ones_like(column)], axis=1)
-    return Sums.over(items, ratio, clusters=clusters, undefined=undefined, bounds=bounds)
+    return Mean(items, ratio, clusters, undefined, bounds)
 
 
 def columns(*values: npt.ArrayLike) -> FloatArray:

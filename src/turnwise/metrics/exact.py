@@ -1,0 +1,63 @@
+"""Intervals of means of independent items at or beside a bound, where leaving out dialogues shows no error.
+
+Of n values that are 0 or 1, k of them 1, the interval of Clopper and Pearson (*The use of confidence or fiducial
+limits illustrated in the case of the binomial*, 1934) holds the share of the population at least as often as it says,
+also where k is 0 or n. Of values between two bounds of which all, or all but one, lie at one of them, the same interval
+for the share of the others gives the far end (a mean of values from 0 to 1 is at most the share that is not 0), and
+the near end is the bound itself: wide, but true. Without these, only samples in which something rare happens to occur
+twice would have an interval. Dialogues of several items have no such formula, and no interval there.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from turnwise.metrics.jackknife import Made
+from turnwise.metrics.statistic import FloatArray, Interval, Mean, Statistic
+
+
+def clopper_pearson(hits: int, n: int, level: float) -> Interval:
+    """The shares of which neither so many hits nor so few would be a surprise.
+
+    >>> [round(end, 3) for end in clopper_pearson(2, 10, 0.95)]
+    [0.025, 0.556]
+    """
+    from scipy.special import betaincinv
+
+    tail = (1 - level) / 2
+    low = float(betaincinv(hits, n - hits + 1, tail)) if hits > 0 else 0.0
+    return low, float(betaincinv(hits + 1, n - hits, 1 - tail)) if hits < n else 1.0
+
+
+def exact(statistic: Statistic, level: float) -> Made | None:
+    """The interval of 0/1 values, or of a mean at or beside a bound; None for all else."""
+    if not isinstance(statistic, Mean) or statistic.dialogues != statistic.n:
+        return None
+    low, high = _bounds_of(statistic)
+    if not math.isfinite(high - low):
+        return None
+    shares = _shares((statistic.values - low) / (high - low), level)
+    ends = shares and (low + (high - low) * shares[0], low + (high - low) * shares[1])
+    return Made(ends, how={"interval": f"exact-{level:g}"}) if ends else None
+
+
+def _shares(values: FloatArray, level: float) -> Interval | None:
+    """The interval of the mean of values from 0 to 1, if so."""
+    n, above, at_top = len(values), int((values > 0).sum()), int((values >= 1).sum())
+    if above == at_top:
+        return clopper_pearson(above, n, level)
+    if above == 1:
+        return 0.0, clopper_pearson(1, n, level)[1]
+    if at_top == n - 1:
+        return clopper_pearson(n - 1, n, level)[0], 1.0
+    return None
+
+
+def _bounds_of(statistic: Mean) -> Interval:
+    """Those that the mean declares; without any, 0 and 1 for values that are one or the other and not all alike."""
+    values = statistic.values
+    if statistic.bounds or values.min() == values.max() or not np.isin(values, (0.0, 1.0)).all():
+        return statistic.bounds or (-math.inf, math.inf)
+    return 0.0, 1.0

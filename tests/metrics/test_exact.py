@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from turnwise.metrics import Pairs, mean_score, score_pairs
+from turnwise.metrics.bootstrap import estimate, score
+from turnwise.metrics.exact import clopper_pearson
+from turnwise.metrics.statistic import Clusters, mean_of
+from turnwise.record import Score
+
+UNIT = (0.0, 1.0)
+
+
+def share(values: list[float], *, bounds: tuple[float, float] = UNIT, ids: list[int] | None = None) -> Score:
+    return score(mean_of(values, clusters=Clusters.of(ids, n=len(values)), undefined="", bounds=bounds))
+
+
+@given(st.integers(1, 60).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_it_is_scipys_exact_interval(counts: tuple[int, int]) -> None:
+    from scipy import stats
+
+    expected = stats.binomtest(*counts).proportion_ci(0.95, method="exact")
+    assert clopper_pearson(*counts, 0.95) == pytest.approx((expected.low, expected.high))
+
+
+@pytest.mark.parametrize("p", [0.01, 0.05, 0.3, 0.5, 0.9])
+@pytest.mark.parametrize("n", [3, 10, 20, 60])
+def test_a_proportion_is_covered_at_least_as_often_as_it_says(p: float, n: int) -> None:
+    # No simulation: the coverage is a sum over the n + 1 samples that there are.
+    from scipy import stats
+
+    ends = [share([1.0] * hits + [0.0] * (n - hits)).interval or (1.0, 0.0) for hits in range(n + 1)]
+    covered = [hits for hits, (low, high) in enumerate(ends) if low <= p <= high]
+    assert stats.binom.pmf(covered, n, p).sum() >= 0.95
+
+
+@pytest.mark.parametrize("values", [[True, False, True, False], [1.0, 0.0, 1.0, 0.0], [1, 0, 1, 0]])
+def test_zeros_and_ones_have_the_exact_interval(values: list[float]) -> None:
+    scored = mean_score(values)
+    assert scored.interval == pytest.approx(clopper_pearson(2, 4, 0.95))
+    assert "interval:exact-0.95|" in scored.signature
+
+
+def test_truth_values_have_an_interval_where_all_are_alike() -> None:
+    assert mean_score([False] * 10).interval == pytest.approx((0, 1 - 0.025**0.1))
+    assert mean_score([True] * 10).interval == pytest.approx((0.025**0.1, 1))
+    assert mean_score([1.0] * 10).interval is None  # any number might have been 1
+
+
+@pytest.mark.parametrize(
+    ("values", "bounds", "expected"),
+    [
+        ([0.0] * 9 + [0.2], UNIT, (0, 0.445)),  # at most the share that is not 0, of which one of ten was seen
+        ([1.0] * 9 + [0.2], UNIT, (0.555, 1)),
+        ([0.0] * 9 + [20.0], (0.0, 100.0), (0, 44.5)),
+        ([0.0] * 10, (0.0, 100.0), (0, 30.8)),
+    ],
+)
+def test_a_mean_at_or_beside_a_bound_has_the_bound_and_a_far_end(
+    values: list[float], bounds: tuple[float, float], expected: tuple[float, float]
+) -> None:
+    scored = share(values, bounds=bounds)
+    assert scored.interval == pytest.approx(expected, rel=2e-3)
+    assert "interval:exact-0.95|" in scored.signature
+
+
+def test_two_values_off_the_bound_are_enough_for_the_jackknife() -> None:
+    assert "interval:jackknife-0.95|" in share([0.0] * 8 + [0.2, 0.3]).signature
+
+
+def test_dialogues_of_several_items_at_a_bound_have_none_and_say_why() -> None:
+    scored = share([0.0] * 9 + [0.2], ids=[0, 0, 1, 1, 2, 2, 3, 3, 4, 4])
+    assert scored.interval is None
+    assert scored.interval_reason == "the value reaches its bound once some dialogue is left out"
+
+
+def test_counts_have_no_upper_bound_and_so_no_exact_interval() -> None:
+    lengths = score_pairs(Pairs(["a", "", "b", ""], [""] * 4), metrics=["length"]).scores["length"]
+    assert "exact" not in lengths.signature
+
+
+def test_no_sample_of_rare_values_goes_without_an_interval() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(200):
+        values = (rng.random(10) < 0.05) * rng.random(10)
+        statistic = mean_of(values, clusters=Clusters.of(None, n=10), undefined="", bounds=UNIT)
+        low, high = estimate(statistic).ends or (1.0, 0.0)
+        assert low <= values.mean() <= high
