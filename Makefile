@@ -33,6 +33,7 @@ system-packages:
 	@missing=""; \
 	command -v chromium >/dev/null || missing="$$missing chromium"; \
 	command -v java >/dev/null || missing="$$missing default-jre-headless"; \
+	[ -f /usr/share/wordnet/index.sense ] || missing="$$missing wordnet-base wordnet-sense-index"; \
 	if [ -z "$$missing" ]; then echo "system packages: all there"; \
 	elif ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ]; then echo "system packages: missing$$missing (not installed: needs root and apt-get)"; \
 	else apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null \

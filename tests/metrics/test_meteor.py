@@ -1,5 +1,11 @@
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -75,3 +81,31 @@ def test_the_signature_says_which_nltk_and_which_matches() -> None:
 
     signature = score_pairs(Pairs(["a"], ["a"]), metrics=["meteor-stem"]).scores["meteor-stem"].signature
     assert f"|matches:exact+stem|stem:porter|nltk:{version('nltk')}|" in signature
+
+
+@pytest.fixture
+def nltk_data(tmp_path: Path) -> Path:
+    """Debian's WordNet where NLTK looks for it."""
+    found = Path("/usr/share/wordnet")
+    if not (found / "index.sense").is_file():
+        pytest.skip("WordNet is not installed: apt-get install wordnet-base wordnet-sense-index")
+    folder = tmp_path / "corpora" / "wordnet"
+    folder.mkdir(parents=True)
+    for file in found.glob("*.*"):
+        shutil.copy(file, folder)  # NLTK follows no links out of its folder
+    names = "".join(f"{number:02d}\tname{number}\t1\n" for number in range(45))  # Debian leaves this file out
+    (folder / "lexnames").write_text(names)
+    return tmp_path
+
+
+def test_the_real_wordnet_matches_synonyms(nltk_data: Path, tmp_path: Path) -> None:
+    (tmp_path / "said.txt").write_text("a auto\n")
+    (tmp_path / "wanted.txt").write_text("a car\n")
+    command = [sys.executable, "-m", "turnwise", "metrics", "said.txt", "wanted.txt", "--metrics", "meteor,meteor-stem"]
+    environment = {**os.environ, "NLTK_DATA": str(nltk_data)}
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True, cwd=tmp_path, env=environment)
+    scores = json.loads(done.stdout)["metrics"]
+    # Two of two words in one piece: 1 - 0.5 (1/2)^3. By stem one of two: a mean of 0.5, and 1 - 0.5 (1/1)^3.
+    assert scores["meteor"]["value"] == pytest.approx(0.9375)
+    assert scores["meteor-stem"]["value"] == pytest.approx(0.25)
+    assert "|matches:exact+stem+wordnet|stem:porter|wordnet:3.0|" in scores["meteor"]["signature"]
