@@ -73,6 +73,23 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def projected(rows: list[dict[str, Any]], *, texts: int = 10**9, cores: int = 1000) -> str:
+    """What so many texts would take, by arithmetic: joining grows on as it did between the two largest sizes."""
+    small, large = rows[-2:]
+    factor = texts / large["texts"]
+    grown = large["joining_processor_seconds"] / small["joining_processor_seconds"]
+    exponent = math.log(grown) / math.log(large["texts"] / small["texts"])
+    joining = large["joining_processor_seconds"] * factor**exponent
+    tokenising = large["tokenising_processor_seconds"] * factor
+    days, hours = (joining + tokenising) / 86_400, (joining + tokenising) / 3_600 / cores
+    return (
+        f"{texts:,} texts: tokenising {tokenising / 3_600:,.0f} processor hours, "
+        f"joining {joining / 3_600:,.0f} (n^{exponent:.2f}), "
+        f"together {days:,.0f} processor days, or {hours:,.1f} hours on {cores:,} cores; "
+        f"{large['bytes_per_text'] * texts / 1e12:,.2f} TB of memory over all machines."
+    )
+
+
 def _growth(before: dict[str, Any] | None, row: dict[str, Any]) -> str:
     if before is None:
         return ""
@@ -93,7 +110,8 @@ def main() -> None:
         print(json.dumps(measured(arguments.data, arguments.child)))
         return
     if arguments.table:
-        print(table(json.loads(JSON.read_text())["rows"]))
+        rows = json.loads(JSON.read_text())["rows"]
+        print(table(rows), "", projected(rows), sep="\n")
         return
     rows = []
     for size in arguments.sizes:

@@ -77,6 +77,13 @@ def test_the_cleaned_dailydialog_is_what_the_command_prints(data: Path) -> None:
     assert re.findall(r"<!-- cleaned -->\n(.*?)<!-- end -->", document, re.DOTALL) == [printed]
 
 
+def test_the_growth_of_the_join_is_that_committed() -> None:
+    command = [sys.executable, str(ROOT / "benchmarks" / "overlap_scale.py"), "--table"]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    document = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
+    assert re.findall(r"<!-- growth -->\n(.*?)<!-- end -->", document, re.DOTALL) == [printed]
+
+
 def test_the_committed_reading_benchmark_is_within_its_limits() -> None:
     result = json.loads((ROOT / "benchmarks" / "read_corpus.json").read_text())
     million = next(size for size in result["sizes"] if size["dialogues"] == 1_000_000)
