@@ -57,7 +57,7 @@ class Index:
                 f"An index holds 2^{BAG_BITS} bags of 2^{SIZE_BITS} tokens: split the corpus, or use Spark."
             )
         self.bags, self.limit, self.is_self = bags, limit, is_self
-        self.signatures = _signatures(bags, _signature_words(bags))
+        self.signatures = _signatures(bags, signature_words(len(bags.tokens), len(bags)))
         vocabulary = int(bags.tokens.max()) + 1 if len(bags.tokens) else 0
         self.starts, self.postings = _build(
             bags.offsets, bags.tokens, self.signatures, vocabulary, limit.numerator, limit.denominator, is_self
@@ -97,10 +97,9 @@ def _signatures(bags: Bags, words: int) -> Signatures:
     return signatures
 
 
-def _signature_words(bags: Bags) -> int:
+def signature_words(tokens: int, bags: int) -> int:
     """Words of 64 bits in a signature: enough that a bag leaves most of its bits unset, or they would say nothing."""
-    mean = len(bags.tokens) / max(1, len(bags))
-    return 1 + min(7, int(mean / TOKENS_PER_WORD))
+    return 1 + min(7, int(tokens / max(1, bags) / TOKENS_PER_WORD))
 
 
 # --- Compiled ---------------------------------------------------------------------------------------------------------
@@ -134,7 +133,7 @@ def _least_partner(size: int, top: int, bottom: int) -> int:
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _prefix(size: int, top: int, bottom: int) -> int:
+def prefix_length(size: int, top: int, bottom: int) -> int:
     """How many of a bag's first tokens must be looked up: one more than may be missing from its smallest partner."""
     return int(size - _needed(size, _least_partner(size, top, bottom), top, bottom) + 1)
 
@@ -153,7 +152,7 @@ def _indexed(size: int, top: int, bottom: int, is_self: bool) -> int:
     """How many of a bag's first tokens must be findable: fewer where all partners are at least as large."""
     if size == 0:
         return 0
-    return size - _needed(size, size, top, bottom) + 1 if is_self else _prefix(size, top, bottom)
+    return size - _needed(size, size, top, bottom) + 1 if is_self else prefix_length(size, top, bottom)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -246,7 +245,7 @@ def _probe(
         signature = signatures[bag, 0]
         least = _least_partner(size, top, bottom)
         most = size if is_self else size * (2 * bottom - top) // top
-        for place in range(_prefix(size, top, bottom)):
+        for place in range(prefix_length(size, top, bottom)):
             token = mine[place]
             if token + 1 >= len(starts):
                 break

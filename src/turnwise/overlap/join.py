@@ -20,6 +20,16 @@ MOST_DENOMINATOR = 10**9  # times the largest bag it still fits into 64 bits, wi
 MOST_PAIRS = 400_000_000  # 10 GB as three columns; more are of no use to anyone
 
 
+class TooManyPairsError(UsageError):
+    """More pairs than anyone can store; whoever asked for them knows what to ask for instead."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(
+            f"There are {number:,} pairs, most of them copies: ask for pairs of distinct texts (--distinct)."
+        )
+        self.number = number
+
+
 def exact_threshold(threshold: float | str | Fraction) -> Fraction:
     """A threshold as the fraction its decimal digits say: 0.8 is 4/5, not the nearest binary number.
 
@@ -97,6 +107,4 @@ def _copies(side: Copies, bags: Bags) -> Ints:
 def _check_number(left: Copies, right: Copies, met: Pairs) -> None:
     number = int((left.counts[met.first] * right.counts[met.second]).sum()) + (left.own_pairs() if left is right else 0)
     if number > MOST_PAIRS:
-        raise UsageError(
-            f"There are {number:,} pairs, most of them copies: ask for pairs of distinct texts (--distinct)."
-        )
+        raise TooManyPairsError(number)

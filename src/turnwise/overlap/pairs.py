@@ -12,7 +12,7 @@ import pyarrow as pa
 from turnwise.cores import in_ranges
 from turnwise.errors import UsageError
 from turnwise.overlap.index import Pairs
-from turnwise.overlap.join import exact_threshold, join, join_distinct
+from turnwise.overlap.join import TooManyPairsError, exact_threshold, join, join_distinct
 from turnwise.overlap.scan import Ints, Ranks
 from turnwise.overlap.sides import Data, Side, check_same_form, side_of
 from turnwise.overlap.tokens import Bags, bags_of
@@ -98,12 +98,12 @@ def _joined(left: list[Bags], right: list[Bags] | None, threshold: float | str) 
     main = rarest_part(left, right)
     try:
         found = join(left[main], right[main] if right else None, threshold=threshold)
-    except UsageError as error:
-        if len(left) == 1 or "--distinct" not in str(error):
+    except TooManyPairsError as error:
+        if len(left) == 1:
             raise
-        number = str(error).partition(" pairs")[0]  # "There are 450,000,000"
         raise UsageError(
-            f"{number} pairs of samples to look at: too many. Raise the threshold, or choose the unit dialogue or turn."
+            f"There are {error.number:,} pairs of samples to look at: too many. "
+            "Raise the threshold, or choose the unit dialogue or turn."
         ) from error
     ratios = _ratios(left[main], (right or left)[main], found)
     for part, (one, other) in enumerate(zip(left, right or left, strict=True)):

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from turnwise.overlap.index import _prefix
+from turnwise.overlap.index import prefix_length
 from turnwise.overlap.join import join
 from turnwise.overlap.scan import Ints, Ranks
 from turnwise.overlap.spark.shards import Terms, scored, share_of, where
@@ -84,7 +84,7 @@ def _prefixes(sizes: Ints, top: int, bottom: int) -> Ints:
     lengths = np.zeros(len(sizes), dtype=np.int64)
     for bag in range(len(sizes)):
         if sizes[bag] > 0:
-            lengths[bag] = _prefix(sizes[bag], top, bottom)
+            lengths[bag] = prefix_length(sizes[bag], top, bottom)
     return lengths
 
 

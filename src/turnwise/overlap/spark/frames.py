@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from turnwise.overlap.best import NONE, Ratios
-from turnwise.overlap.index import TOKENS_PER_WORD
+from turnwise.overlap.index import signature_words
 from turnwise.overlap.scan import Ints
 from turnwise.overlap.spark import buckets, shards
 from turnwise.overlap.spark.parquet import Units
@@ -79,7 +79,7 @@ class Frames:
         """What these bags take in memory with an index: at most their tokens twice, and a posting for each."""
         tokens = " + ".join(f"size({name})" for name in frame.columns if name.startswith("part_"))
         row = frame.selectExpr("count(*) AS units", f"coalesce(sum({tokens}), 0) AS tokens").collect()[0]
-        words = 1 + min(7, int(row["tokens"] / max(1, row["units"]) / TOKENS_PER_WORD))  # of a signature, see `index`
+        words = signature_words(row["tokens"], row["units"])
         return int((2 * 4 + 8 * (1 + words)) * row["tokens"] + 48 * row["units"])
 
     def _fits(self, frame: DataFrame) -> bool:
