@@ -16,7 +16,6 @@ import json
 import math
 import os
 import platform
-import resource
 import subprocess
 import sys
 import time
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from grown_texts import grown_texts
+from peak import memory_from_here, peak_memory
 from turnwise.overlap.join import join_distinct
 from turnwise.overlap.tokens import bags_of
 
@@ -46,12 +46,12 @@ def measured(data: str, size: int) -> dict[str, Any]:
     """One size."""
     join_distinct(bags_of(["a b c", "a b d"])[0][0], threshold=THRESHOLD)
     texts = grown_texts(data, "utterance", size)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = memory_from_here()
     cutting, (bags, vocabulary) = timed("tokenising", lambda: bags_of(texts))
     joining, found = timed("joining", lambda: join_distinct(bags[0], threshold=THRESHOLD))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak = peak_memory()
     counts = {"texts": size, "distinct": int((found.copies > 0).sum()), "words": len(vocabulary)}
-    memory = {"bytes_per_text": 1024 * (peak - before) / size, "peak_gb": peak / (1 << 20)}
+    memory = {"bytes_per_text": (peak - before) / size, "peak_gb": peak / (1 << 30)}
     return {**counts, "pairs": len(found.pairs), **cutting, **joining, **memory}
 
 
