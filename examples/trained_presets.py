@@ -7,13 +7,15 @@
 Every preset is trained with its own recipe in mixed precision (bfloat16), contexts cut to their last 100 tokens, for at
 most `--epochs` epochs, from three seeds; the checkpoint with the lowest validation perplexity is measured on the test
 split. Runs go side by side, each in a process of its own; one row for each is added to examples/trained_presets.json as
-it ends, and rows that are there are not made again.
+it ends, its checkpoints are deleted, and rows that are there are not made again. On one GPU several runs share its time
+well only under NVIDIA's MPS (`nvidia-cuda-mps-control -d`).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import statistics
 import subprocess
 import sys
@@ -77,6 +79,7 @@ def run_all(arguments: argparse.Namespace) -> None:
             return
         command = [sys.executable, __file__, str(arguments.corpus), "--one", run[0], str(run[1])]
         command += ["--epochs", str(arguments.epochs), "--device", arguments.device, "--work", str(arguments.work)]
+        command += ["--workers", str(arguments.workers)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             print(*run, "failed:", done.stderr.strip()[-2000:], flush=True)
@@ -84,6 +87,7 @@ def run_all(arguments: argparse.Namespace) -> None:
         row = json.loads(done.stdout.splitlines()[-1])
         with lock:
             arguments.out.write_text(json.dumps([*_rows(arguments.out), row], indent=1) + "\n")
+        shutil.rmtree(arguments.work / f"{run[0]}-{run[1]}")
         print(*run, row["perplexity"]["value"], row["bleu-2"]["value"], round(row["seconds"]), flush=True)
 
     with ThreadPoolExecutor(arguments.workers) as pool:
@@ -134,6 +138,9 @@ def main() -> None:
     if arguments.table:
         print(table(_rows()))
     elif arguments.one:
+        from turnwise.model import graphs
+
+        graphs.SHARE_OF_MEMORY = 0.6 / arguments.workers  # each keeps to its part of the card
         name, seed = arguments.one
         row = trained(arguments.corpus, name, int(seed), arguments.epochs, arguments.device, arguments.work)
         print(json.dumps(row))

@@ -8,9 +8,13 @@ from turnwise.model import cross_entropy
 from turnwise.model.cross_entropy import mean_cross_entropy
 
 
+@pytest.mark.parametrize("aligned", [1, 16])
 @pytest.mark.parametrize("at_once", [7, 30, 10_000])
-def test_pieces_give_the_librarys_loss_and_gradients(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_give_the_librarys_loss_and_gradients(
+    at_once: int, aligned: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(cross_entropy, "LOGITS_AT_ONCE", at_once)
+    monkeypatch.setattr(cross_entropy, "alignment", lambda weight: aligned)
     torch.manual_seed(0)
     targets, real = torch.tensor([3, 0, 6, 2, 2]), torch.tensor([True, False, True, True, False])
     parts = [torch.randn(shape, requires_grad=True) for shape in ((5, 4), (7, 4), (7,))]

@@ -45,6 +45,32 @@ def test_fused_and_captured_steps_are_the_plain_ones(name: str, monkeypatch: pyt
         torch.testing.assert_close(found.cpu(), one, atol=2e-5, rtol=1e-4)
 
 
+@pytest.mark.parametrize("name", ["non-hier", "static-ui", "hred"])
+def test_captured_passes_without_gradients_are_the_plain_ones(name: str) -> None:
+    torch.backends.cuda.matmul.allow_tf32 = False
+    model = network(tiny(name)).eval()
+    with torch.no_grad():
+        expected = [model.loss(model(batch), batch).item() for batch in BATCHES]
+        fast = model.cuda()
+        graphs.clear()
+        for _ in range(3):
+            found = [fast.loss(fast(batch), batch).item() for batch in (one.to("cuda") for one in BATCHES)]
+            assert found == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_transformers_gradients_in_half_precision_are_those_of_full() -> None:
+    settings = replace(tiny("transformer"), width=64, embedding=64)
+    model = network(settings).cuda()
+    many = [([[5, 6, 7] * size, [8]], [9, 10] * size) for size in range(1, 12)]  # masks that differ by row
+    batch = batch_of(*many).to("cuda")
+    expected = gradients(model, batch)
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        found = gradients(model, batch)
+    for one, other in zip(found, expected, strict=True):
+        assert one.isfinite().all()
+        assert (one - other).norm() <= 0.1 * other.norm() + 1e-3
+
+
 def test_two_forward_passes_before_their_backward_passes_do_not_mix() -> None:
     model = network(tiny("non-hier")).cuda()
     batches = [batch.to("cuda") for batch in BATCHES]

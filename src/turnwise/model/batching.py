@@ -41,10 +41,12 @@ class Shapes:
     utterances: tuple[int, ...] = (4, 8, 16, 32)
     steps: tuple[int, ...] = (16, 32, 64)
 
-    def fit(self, widths: tuple[int, int, int]) -> tuple[int, int, int]:
-        """The smallest widths of these that hold a batch of tokens, utterances and steps."""
+    def fit(self, widths: tuple[int, int, int], *, most_tokens: int | None = None) -> tuple[int, int, int]:
+        """The smallest widths of these that hold a batch of tokens, at most so many, utterances and steps."""
         tokens, utterances, steps = widths
-        return _fit(tokens, self.tokens), _fit(utterances, self.utterances), _fit(steps, self.steps)
+        wide = _fit(tokens, self.tokens)
+        wide = wide if most_tokens is None else min(wide, most_tokens)
+        return wide, _fit(utterances, self.utterances), _fit(steps, self.steps)
 
 
 def _fit(width: int, choices: tuple[int, ...]) -> int:
@@ -99,15 +101,13 @@ def collate_examples(
     parts = examples.turns.offsets, examples.context, examples.offsets, examples.response, rows
     length, utterances, steps = _measure(*parts, NO_LIMIT if context_tokens is None else context_tokens)
     widths = (int(length.max()), int(utterances.max()), int(steps.max()))
-    arrays = _fill(examples.turns.tokens, *parts, examples.is_distraction, length, utterances, *_fitted(widths, shapes))
+    if shapes is not None:
+        widths = shapes.fit(widths, most_tokens=context_tokens)
+    arrays = _fill(examples.turns.tokens, *parts, examples.is_distraction, length, utterances, *widths)
     context, utterance, end, flags, response = map(torch.from_numpy, arrays)
     lengths = map(torch.from_numpy, (length, utterances, steps))
     tokens, turns, targets = lengths
     return Batch(context, tokens, utterance, end, turns, flags, response, targets)
-
-
-def _fitted(widths: tuple[int, int, int], shapes: Shapes | None) -> tuple[int, int, int]:
-    return widths if shapes is None else shapes.fit(widths)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -2,8 +2,8 @@
 
 A run has a `forward` and a `backward` over its own buffers. Once the same shapes have been seen before, the run is
 captured with its buffers, and later calls copy their tensors in, replay it, and copy the results out. A captured run
-is lent to one forward pass at a time and comes back with its backward pass, so nothing it holds is overwritten early;
-a pass that never runs backward takes its run with it.
+that can go back is lent to one forward pass at a time and comes back with its backward pass, so nothing it holds is
+overwritten early; a pass that could run backward and never does takes its run with it.
 """
 
 from __future__ import annotations
@@ -34,20 +34,21 @@ class Run(Protocol):
 
 Make = Callable[..., Run]
 _seen: Counter[Key] = Counter()
-_waiting: OrderedDict[Key, list[Captured]] = OrderedDict()
+_waiting: OrderedDict[Key, list[CapturedForward]] = OrderedDict()
 
 
-def take(make: Make, given: Tensors) -> Run:
+def take(make: Make, given: Tensors, *, goes_back: bool) -> Run:
     """A run over these tensors: a captured one where the shapes came before, on a GPU; otherwise a plain one."""
     first = given[0]
     if first is None or not first.is_cuda or torch.cuda.is_current_stream_capturing():
         return make(*given)
-    key = _key(make, given)
+    key = (goes_back, *_key(make, given))
     _seen[key] += 1
     if _seen[key] < 2:
         return make(*given)
     runs = _waiting.get(key)
-    return (runs.pop() if runs else Captured(make, given, key)).load(given)
+    kind = Captured if goes_back else CapturedForward
+    return (runs.pop() if runs else kind(make, given, key)).load(given)
 
 
 def clear() -> None:
@@ -61,8 +62,8 @@ def _key(make: Make, given: Tensors) -> Key:
     return (make, precision, *(None if one is None else (one.shape, one.dtype, one.device) for one in given))
 
 
-class Captured:
-    """A run whose forward and backward passes are CUDA graphs over fixed tensors."""
+class CapturedForward:
+    """A run whose forward pass is a CUDA graph over fixed tensors."""
 
     def __init__(self, make: Make, given: Tensors, key: Key) -> None:
         self.key = key
@@ -70,12 +71,7 @@ class Captured:
         self.given = [None if one is None else _copied(one) for one in given]
         self.run = make(*self.given)
         self._warm_up()
-        self.ahead, self.back = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.ahead, capture_error_mode="thread_local"):
-            self.results = self.run.forward()
-        self.outer = [None if one is None else _copied(one) for one in self.results]
-        with torch.cuda.graph(self.back, pool=self.ahead.pool(), capture_error_mode="thread_local"):
-            self.gradients = self.run.backward(*self.outer)
+        self._capture()
         self.bytes = torch.cuda.memory_allocated() - before
 
     def _warm_up(self) -> None:
@@ -83,19 +79,54 @@ class Captured:
         stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
-            results = self.run.forward()
-            self.run.backward(*(None if one is None else _copied(one) for one in results))
+            self._run_once()
         torch.cuda.current_stream().wait_stream(stream)
 
-    def load(self, given: Tensors) -> Captured:
+    def _run_once(self) -> None:
+        self.run.forward()
+
+    def _capture(self) -> None:
+        self.ahead = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.ahead, capture_error_mode="thread_local"):
+            self.results = self.run.forward()
+
+    def load(self, given: Tensors) -> CapturedForward:
         """Copy the tensors in."""
         _copy(self.given, given)
         return self
 
     def forward(self) -> Tensors:
-        """Replay, and copy the results out."""
+        """Replay, copy the results out, and wait for the next pass."""
+        found = self._replay()
+        _wait(self)
+        return found
+
+    def backward(self, *gradients: Tensor | None) -> Tensors:
+        """There is none."""
+        raise RuntimeError("This run was made without gradients.")
+
+    def _replay(self) -> Tensors:
         self.ahead.replay()
         return tuple(None if one is None else one.clone() for one in self.results)
+
+
+class Captured(CapturedForward):
+    """A run whose backward pass is captured as well."""
+
+    def _run_once(self) -> None:
+        results = self.run.forward()
+        self.run.backward(*(None if one is None else _copied(one) for one in results))
+
+    def _capture(self) -> None:
+        super()._capture()
+        self.outer = [None if one is None else _copied(one) for one in self.results]
+        self.back = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.back, pool=self.ahead.pool(), capture_error_mode="thread_local"):
+            self.gradients = self.run.backward(*self.outer)
+
+    def forward(self) -> Tensors:
+        """Replay, and copy the results out."""
+        return self._replay()
 
     def backward(self, *gradients: Tensor | None) -> Tensors:
         """Copy the gradients in, replay, copy out; then wait for the next forward pass."""
@@ -117,7 +148,7 @@ def _copy(places: Tensors, values: Tensors) -> None:
             place.copy_(value)
 
 
-def _wait(run: Captured) -> None:
+def _wait(run: CapturedForward) -> None:
     _waiting.setdefault(run.key, []).append(run)
     _waiting.move_to_end(run.key)
     limit = SHARE_OF_MEMORY * torch.cuda.get_device_properties(run.given[0].device).total_memory  # type: ignore[union-attr]

@@ -62,7 +62,8 @@ class _Recurrence(torch.autograd.Function):
     def forward(ctx: Any, *tensors: Tensor | None) -> tuple[Tensor | None, ...]:
         given = Given(*map(_in_order, tensors))  # type: ignore[arg-type]
         with torch.autocast(given.inputs.device.type, enabled=False):
-            run = graphs.take(Loop, given) if any(ctx.needs_input_grad) else Loop(*given)
+            is_single = len(given.inputs) == 1  # a step of generation, whose batches shrink as responses end
+            run = Loop(*given) if is_single else graphs.take(Loop, given, goes_back=any(ctx.needs_input_grad))
             ctx.run = run
             return tuple(run.forward())
 

@@ -13,12 +13,16 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from turnwise.model.attention import log_shares
 from turnwise.model.batch import Batch, Output
 from turnwise.model.encoder import Encoding
 from turnwise.model.lstm import Memory
 from turnwise.model.settings import Settings
+
+# Not cuDNN's: with masks that differ by row its gradients became NaN (PyTorch 2.11, bf16) where these agree with fp32.
+KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
 class Places(NamedTuple):
@@ -51,9 +55,10 @@ class Heads(nn.Module):
     def forward(self, query: Tensor, places: Places, is_seen: Tensor) -> Tensor:
         """Query is (batch, steps, width); `is_seen` (batch or 1, 1, steps or 1, places)."""
         rate = self.dropout if self.training else 0.0
-        mixed = functional.scaled_dot_product_attention(
-            self._split(self.query(query)), *places, attn_mask=is_seen, dropout_p=rate
-        )
+        with sdpa_kernel(KERNELS):
+            mixed = functional.scaled_dot_product_attention(
+                self._split(self.query(query)), *places, attn_mask=is_seen, dropout_p=rate
+            )
         out: Tensor = self.out(mixed.transpose(1, 2).flatten(2))
         return out
 
