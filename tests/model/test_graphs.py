@@ -66,9 +66,20 @@ def test_a_transformers_gradients_in_half_precision_are_those_of_full() -> None:
     expected = gradients(model, batch)
     with torch.autocast("cuda", dtype=torch.bfloat16):
         found = gradients(model, batch)
-    for one, other in zip(found, expected, strict=True):
-        assert one.isfinite().all()
-        assert (one - other).norm() <= 0.1 * other.norm() + 1e-3
+    one, other = (torch.cat([gradient.flatten() for gradient in some]) for some in (found, expected))
+    assert one.isfinite().all()
+    assert (one - other).norm() <= 0.1 * other.norm()
+
+
+def test_runs_that_find_no_room_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graphs, "SHARE_OF_MEMORY", 0.0)
+    model = network(tiny("static-ui")).cuda()
+    batches = [batch.to("cuda") for batch in BATCHES]
+    expected = [gradients(model, batch) for batch in batches]
+    for _ in range(3):
+        for batch, wanted in zip(batches, expected, strict=True):
+            for found, one in zip(gradients(model, batch), wanted, strict=True):
+                torch.testing.assert_close(found, one, atol=2e-5, rtol=1e-4)
 
 
 def test_two_forward_passes_before_their_backward_passes_do_not_mix() -> None:

@@ -153,7 +153,5 @@ def _wait(run: CapturedForward) -> None:
     _waiting.move_to_end(run.key)
     limit = SHARE_OF_MEMORY * torch.cuda.get_device_properties(run.given[0].device).total_memory  # type: ignore[union-attr]
     while sum(one.bytes for runs in _waiting.values() for one in runs) > limit:
-        oldest = next(iter(_waiting))
+        oldest = next(key for key, runs in _waiting.items() if runs)  # those of a key may all be lent
         _waiting[oldest].pop()
-        if not _waiting[oldest]:
-            del _waiting[oldest]

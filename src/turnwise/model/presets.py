@@ -19,12 +19,12 @@ class Preset:
 
 
 # Xing and Gulla, section 4.2. Contexts and responses share the word embedding E of equation 2. "Until it converges":
-# four halvings of the rate without a gain end it.
+# four halvings of the rate without a gain end it. Weights and word vectors start as PyTorch, which they used, has it.
 DISTRACT = Settings(layers=4, width=512, embedding=512, dropout=0.2, vocabulary=25_000)
 DISTRACT_RECIPE = Recipe("sgd", 1.0, halve_when_stalled=True, epochs=40, batch_size=256, clip=5.0, patience=4)
 
 # Parthasarathi et al., appendix A. Table 3's counts fit separate embeddings of contexts and responses, untied from the
-# output layer. The batch size and clipping are not printed.
+# output layer. The batch size, clipping and start are not printed.
 PROBE = Settings(
     layers=2,
     width=256,
@@ -32,6 +32,7 @@ PROBE = Settings(
     vocabulary=16_000,
     scoring="additive",
     shared_embedding=False,
+    words_within=0.1,
     context_tokens=100,
 )
 PROBE_RECIPE = Recipe("adam", 4e-3, epochs=25, batch_size=64, clip=5.0)
@@ -39,8 +40,11 @@ PROBE_TRANSFORMER = replace(
     PROBE, encoder="transformer", attention="token", scoring="dot", width=512, embedding=512, heads=2, norm="pre"
 )  # 4 layers in all: 2 read, 2 write
 
-# Wen et al., section 5.2: fairseq models, Adam; rates and batch size are not printed.
-OVERLAP = Settings(attention="token", layers=1, width=512, embedding=512, dropout=0.1, shared_embedding=False)
+# Wen et al., section 5.2: fairseq models, whose LSTMs' words start within ±0.1, and Adam; rates and batch size are not
+# printed.
+OVERLAP = Settings(
+    attention="token", layers=1, width=512, embedding=512, dropout=0.1, shared_embedding=False, words_within=0.1
+)
 OVERLAP_RECIPE = Recipe("adam", 1e-3, halve_when_stalled=True, epochs=40, batch_size=128, clip=5.0, patience=4)
 
 PRESETS = {

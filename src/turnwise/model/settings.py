@@ -65,11 +65,13 @@ class Settings(Checked):
     dropout: float = 0.0
     vocabulary: int = 25_000
     shared_embedding: bool = True  # one table of word vectors for contexts and responses
+    words_within: float | None = None  # word vectors start within ± this; None: normal, of a standard deviation of 1
     context_tokens: int | None = None  # only the last ones are read; None: all
 
     def faults(self) -> Iterator[str]:
         """Sizes out of range, and parts that exclude each other."""
         yield from _not_positive(self, "layers", "width", "embedding", "heads", "vocabulary", "context_tokens")
+        yield from _not_positive(self, "words_within")
         if not 0 <= self.dropout < 1:
             yield f"dropout is {self.dropout}, expected a share from 0 to below 1"
         yield from self._transformer_faults() if self.encoder == "transformer" else self._recurrent_faults()
