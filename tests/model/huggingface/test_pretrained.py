@@ -128,7 +128,7 @@ def test_a_missing_extra_prints_its_install_line(checkpoint: Folder, monkeypatch
 
 def test_gguf_needs_its_reader(file: Callable[[str, str | bytes], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pretrained, "find_spec", lambda name: None)
-    assert "pip install gguf" in message(file("a.gguf", "x"))
+    assert "pip install 'turnwise[gguf]'" in message(file("a.gguf", "x"))
 
 
 def test_a_folder_with_one_gguf_file_is_that_file(file: Callable[[str, str | bytes], Path]) -> None:

@@ -53,7 +53,7 @@ def source_of(path_or_name: str | Path) -> Source:
 
 def _gguf(path: Path) -> Source:
     if find_spec("gguf") is None:
-        raise UsageError(f"Reading {path.name} needs one more package: pip install gguf")
+        raise UsageError(f"Reading {path.name} needs one more package: pip install 'turnwise[gguf]'")
     return Source(str(path.parent), path.name)
 
 
