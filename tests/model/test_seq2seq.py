@@ -77,7 +77,7 @@ def test_an_utterance_that_is_cut_away_has_no_tokens_and_no_share() -> None:
 
 def test_the_shares_of_token_attention_are_means_over_the_responses_own_steps() -> None:
     asked = model("non-hier")
-    log, utterance = asked.network.log_attention(collate([WORDS.encode(CONTEXTS[2])], WORDS.encode(RESPONSES[2:])))
+    _, log, utterance = asked.network.observe(collate([WORDS.encode(CONTEXTS[2])], WORDS.encode(RESPONSES[2:])))
     shares = log[0, 0, 0].exp()  # (steps, places)
     expected = [shares[:, utterance[0] == k].sum(1).mean().item() for k in range(4)]
     found = asked.attend(CONTEXTS, RESPONSES)[2]

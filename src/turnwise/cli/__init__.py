@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import typer
 
-from turnwise.cli import corpus, demo, metrics, model, overlap, train
+from turnwise.cli import corpus, demo, distract, metrics, model, overlap, train
 from turnwise.cli.console import complain
 from turnwise.errors import TurnwiseError
 
@@ -25,6 +25,7 @@ app = typer.Typer(
 )
 app.add_typer(corpus.app, name="corpus")
 app.add_typer(overlap.app, name="overlap")
+app.add_typer(distract.app, name="distract")
 app.command(name="metrics", epilog=metrics.EPILOG)(metrics.metrics)
 app.command(name="train", epilog=train.EPILOG)(train.train)
 app.command(name="presets", epilog=train.PRESETS_EPILOG)(train.presets)

@@ -76,14 +76,17 @@ class Seq2Seq(nn.Module):
             found[:, step] = -functional.cross_entropy(scores, batch.response[:, step + 1], reduction="none")
         return (found * real).sum(1)
 
-    def log_attention(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """By layer and head, log α (layers, batch, heads, steps or 1, places), and the utterance of each place."""
+    def observe(self, batch: Batch) -> tuple[Output, Tensor, Tensor]:
+        """Output, attention, and the utterance of each place, over the true responses.
+
+        Attention is log α by layer and head: (layers, batch, heads, steps or 1, places).
+        """
         if isinstance(self.decoder, TransformerDecoder):
-            return self.decoder.attention(self._response(batch.response[:, :-1]), self.read(batch))
+            return self.decoder.observe(self._response(batch.response[:, :-1]), self.read(batch))
         output = self(batch)
         if output.log_attention is None:
             raise UsageError("This model has no attention. Take a preset that has, such as 'lstm-attn'.")
-        return output.log_attention[None, :, None], output.memory_utterance
+        return output, output.log_attention[None, :, None], output.memory_utterance
 
     def start(self, batch: Batch) -> Progress | Written:
         """Before the first token of the responses."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -37,6 +37,13 @@ class Likelihood:
 
     total: float
     tokens: int
+
+
+class Reading(NamedTuple):
+    """What one pass over a context and a given response shows."""
+
+    attention: Attention
+    likelihood: Likelihood
 
 
 @dataclass(frozen=True)
@@ -77,3 +84,20 @@ class DialogueModel(Protocol):
     def generate(self, contexts: Sequence[Context], *, decoding: Decoding | None = None) -> list[str]:
         """A response to each context."""
         ...
+
+
+@runtime_checkable
+class ReadsOnce(Protocol):
+    """A model that gives attention and likelihood of a response in one pass; others make two."""
+
+    def read(self, contexts: Sequence[Context], responses: Sequence[str]) -> list[Reading]:
+        """Attention on each utterance of a context, and how likely the response is."""
+        ...
+
+
+def read(model: DialogueModel, contexts: Sequence[Context], responses: Sequence[str]) -> list[Reading]:
+    """Attention and likelihood of each response, in as few passes as the model can."""
+    if isinstance(model, ReadsOnce):
+        return model.read(contexts, responses)
+    found = zip(model.attend(contexts, responses), model.log_likelihood(contexts, responses), strict=True)
+    return [Reading(*both) for both in found]

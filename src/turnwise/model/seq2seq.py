@@ -18,11 +18,11 @@ import torch
 from torch import Tensor
 
 from turnwise.errors import UsageError
-from turnwise.model.batch import Batch
+from turnwise.model.batch import Batch, Output
 from turnwise.model.batching import collate
 from turnwise.model.generation import generate
 from turnwise.model.network import Seq2Seq, parameter_count, real_steps
-from turnwise.model.protocol import Attention, Context, Decoding, Floats, Kind, Likelihood
+from turnwise.model.protocol import Attention, Context, Decoding, Floats, Kind, Likelihood, Reading
 from turnwise.model.vocabulary import Vocabulary
 
 __all__ = ["Seq2Seq", "Seq2SeqModel", "parameter_count"]
@@ -57,18 +57,23 @@ class Seq2SeqModel:
 
     def attend(self, contexts: Sequence[Context], responses: Sequence[str]) -> list[Attention]:
         """Attention on each utterance; one that `context_tokens` cuts away whole has no tokens and no share."""
-        found = self._each(contexts, responses, self._attention)
+        found = self._each(contexts, responses, lambda batch: self._attention(batch, *self.network.observe(batch)[1:]))
         return [_with_the_cut(one, len(context)) for one, context in zip(found, contexts, strict=True)]
 
     def log_likelihood(self, contexts: Sequence[Context], responses: Sequence[str]) -> list[Likelihood]:
         """How likely each response is after its context."""
+        return self._each(contexts, responses, lambda batch: self._likelihood(batch, self.network(batch)))
 
-        def measure(batch: Batch) -> list[Likelihood]:
-            totals = self.network.log_likelihood(self.network(batch), batch)
-            pairs = zip(totals.tolist(), batch.response_length.tolist(), strict=True)
-            return [Likelihood(total, tokens) for total, tokens in pairs]
+    def read(self, contexts: Sequence[Context], responses: Sequence[str]) -> list[Reading]:
+        """Attention and likelihood in one pass."""
 
-        return self._each(contexts, responses, measure)
+        def observe(batch: Batch) -> list[Reading]:
+            output, log, utterance = self.network.observe(batch)
+            both = zip(self._attention(batch, log, utterance), self._likelihood(batch, output), strict=True)
+            return [Reading(*each) for each in both]
+
+        found = zip(self._each(contexts, responses, observe), contexts, strict=True)
+        return [Reading(_with_the_cut(one.attention, len(context)), one.likelihood) for one, context in found]
 
     def generate(self, contexts: Sequence[Context], *, decoding: Decoding | None = None) -> list[str]:
         """A response to each context."""
@@ -84,9 +89,13 @@ class Seq2SeqModel:
             raise UsageError(f"Model '{self._name}' has no attention. Take a preset that has, such as 'lstm-attn'.")
         return "transformer" if settings.encoder == "transformer" else settings.attention
 
-    def _attention(self, batch: Batch) -> list[Attention]:
+    def _likelihood(self, batch: Batch, output: Output) -> list[Likelihood]:
+        totals = self.network.log_likelihood(output, batch)
+        pairs = zip(totals.tolist(), batch.response_length.tolist(), strict=True)
+        return [Likelihood(total, tokens) for total, tokens in pairs]
+
+    def _attention(self, batch: Batch, log: Tensor, utterance: Tensor) -> list[Attention]:
         kind = self.kind
-        log, utterance = self.network.log_attention(batch)
         shares = utterance_shares(log, utterance, batch).cpu().numpy().astype(np.float32)
         tokens = tokens_of_utterances(batch).cpu().numpy()
         counts = batch.utterances.tolist()

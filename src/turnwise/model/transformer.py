@@ -184,10 +184,11 @@ class TransformerDecoder(nn.Module):
         mean = torch.logsumexp(log, dim=(0, 2)) - math.log(log.shape[0] * log.shape[2])
         return Output(states, mean, written.utterance)
 
-    def attention(self, words: Tensor, encoding: Encoding) -> tuple[Tensor, Tensor]:
-        """By layer and head, log α (layers, batch, heads, steps, places), and the utterance of each place."""
+    def observe(self, words: Tensor, encoding: Encoding) -> tuple[Output, Tensor, Tensor]:
+        """The output; by layer and head, log α (layers, batch, heads, steps, places); the utterance of each place."""
         written = self.start(encoding)
-        return self._log_attention(self._run(words, written)[2], written), written.utterance
+        states, _, asked = self._run(words, written)
+        return Output(states, None, None), self._log_attention(asked, written), written.utterance
 
     def start(self, encoding: Encoding) -> Written:
         """Before the first token."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from turnwise.errors import UsageError, unknown_name
-from turnwise.model.huggingface.attention import Rows, attentions
+from turnwise.model.huggingface.attention import Rows, readings
 from turnwise.model.huggingface.batches import Network, in_batches
 from turnwise.model.huggingface.conversation import Joining, Separator, conversation
 from turnwise.model.huggingface.encoding import POOLINGS, encodings
@@ -20,7 +20,7 @@ from turnwise.model.huggingface.likelihood import likelihoods
 from turnwise.model.huggingface.pretrained import fingerprint
 from turnwise.model.huggingface.samples import ModelKind, Sample, Sampler, sampler, window_of
 from turnwise.model.huggingface.tokens import Reader
-from turnwise.model.protocol import Attention, Context, Decoding, Floats, Likelihood
+from turnwise.model.protocol import Attention, Context, Decoding, Floats, Likelihood, Reading
 
 LOG = logging.getLogger(__name__)
 
@@ -86,8 +86,13 @@ class HuggingFaceModel:
         sees any utterance. rows: recompute those needed, or take all eager weights; the two agree.
         """
         self._must_write("attend")
+        return [each.attention for each in self.read(contexts, responses, rows=rows)]
+
+    def read(self, contexts: Sequence[Context], responses: Sequence[str], *, rows: Rows = "auto") -> list[Reading]:
+        """Attention and likelihood in one pass; see `attend`."""
+        self._must_write("read")
         samples = self._noted(self.sampler.pairs(contexts, responses))
-        return in_batches(samples, self.options.batch_size, partial(attentions, self.network, rows=rows))
+        return in_batches(samples, self.options.batch_size, partial(readings, self.network, rows=rows))
 
     def log_likelihood(self, contexts: Sequence[Context], responses: Sequence[str]) -> list[Likelihood]:
         """How likely each response and its end are after its context."""

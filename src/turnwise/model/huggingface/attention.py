@@ -25,9 +25,10 @@ from torch import Tensor
 
 from turnwise.errors import UsageError
 from turnwise.model.huggingface.batches import Network, indices
+from turnwise.model.huggingface.likelihood import OutputLayer
 from turnwise.model.huggingface.samples import Sample
 from turnwise.model.huggingface.tokens import NOBODY
-from turnwise.model.protocol import Attention
+from turnwise.model.protocol import Attention, Floats, Reading
 
 Rows = Literal["auto", "eager", "recompute"]
 IMPLEMENTATIONS = {"sdpa": "turnwise_rows_sdpa", "eager": "turnwise_rows_eager"}
@@ -59,8 +60,11 @@ _RECORDER: ContextVar[Recorder] = ContextVar("recorder")
 
 
 @torch.inference_mode()
-def attentions(network: Network, samples: Sequence[Sample], *, rows: Rows) -> list[Attention]:
-    """Shares of utterances while each response is read; an utterance that has no tokens has a share of 0."""
+def readings(network: Network, samples: Sequence[Sample], *, rows: Rows) -> list[Reading]:
+    """Shares of utterances while each response is read, and its likelihood by the same pass.
+
+    An utterance that has no tokens has a share of 0.
+    """
     sequences, places = network.written(samples)
     ids, mask = network.padded(sequences)
     inputs: dict[str, Any] = {"input_ids": ids, "attention_mask": mask}
@@ -69,16 +73,17 @@ def attentions(network: Network, samples: Sequence[Sample], *, rows: Rows) -> li
         inputs, width = _decoder_inputs(network, samples, ids)
     recorder = Recorder(*indices(places, network.device), _members(samples, width, network.device))
     is_exchanged = rows != "eager" and network.model._can_set_attn_implementation()
-    (_recompute if is_exchanged else _eager)(network, inputs, recorder)
-    shares = (
-        torch.stack(recorder.shares, dim=1).double().log().float().cpu().numpy()
-    )  # (batch, layers, heads, utterances)
-    return [
-        Attention(
-            np.ascontiguousarray(share[:, :, : each.turns]), np.array(each.lengths(), dtype=np.int64), "transformer"
-        )
-        for share, each in zip(shares, samples, strict=True)
-    ]
+    with OutputLayer(network, places) as head:
+        output = (_recompute if is_exchanged else _eager)(network, inputs, recorder)
+        said = head.likelihoods(output.logits, samples)
+    shares = torch.stack(recorder.shares, dim=1).double().log().float().cpu().numpy()  # (batch, layers, heads, turns)
+    seen = [_attention(*both) for both in zip(shares, samples, strict=True)]
+    return [Reading(*both) for both in zip(seen, said, strict=True)]
+
+
+def _attention(share: Floats, sample: Sample) -> Attention:
+    kept = np.ascontiguousarray(share[:, :, : sample.turns])
+    return Attention(kept, np.array(sample.lengths(), dtype=np.int64), "transformer")
 
 
 def _decoder_inputs(network: Network, samples: Sequence[Sample], ids: Tensor) -> tuple[dict[str, Any], int]:
@@ -99,30 +104,30 @@ def _members(samples: Sequence[Sample], width: int, device: torch.device) -> Ten
     return members.to(device)
 
 
-def _eager(network: Network, inputs: dict[str, Any], recorder: Recorder) -> None:
+def _eager(network: Network, inputs: dict[str, Any], recorder: Recorder) -> Any:
     """All weights of all layers, as the model gives them: for short inputs, and to check the other way against."""
     with _implementation(network.model, "eager"):
-        output = network.model.base_model(**inputs, output_attentions=True, use_cache=False)
+        output = network.model(**inputs, output_attentions=True, use_cache=False)
     found = getattr(output, "cross_attentions" if network.kind == "encoder-decoder" else "attentions", None)
     for weights in found or ():
         if weights is not None:  # a layer of another kind
             recorder.add(_take(weights, recorder.rows))
     if not recorder.shares:
         raise UsageError(f"{type(network.model).__name__} gives no attention weights: use a model that has attention.")
+    return output
 
 
-def _recompute(network: Network, inputs: dict[str, Any], recorder: Recorder) -> None:
+def _recompute(network: Network, inputs: dict[str, Any], recorder: Recorder) -> Any:
     """Only the rows that matter, one layer after the other."""
     _register()
     usual = network.model.config._attn_implementation
     token = _RECORDER.set(recorder)
     try:
         with _implementation(network.model, IMPLEMENTATIONS["eager" if usual == "eager" else "sdpa"]):
-            network.model.base_model(**inputs, use_cache=False)
+            output = network.model(**inputs, use_cache=False)
     finally:
         _RECORDER.reset(token)
-    if not recorder.shares:
-        _eager(network, inputs, recorder)
+    return output if recorder.shares else _eager(network, inputs, recorder)
 
 
 @contextmanager

@@ -1,0 +1,222 @@
+"""`turnwise distract`: where models look when something is put in that does not belong there."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from turnwise.cli.console import Format, Json, OnErrorOption, Quiet, load_corpus, print_json, print_table, progress_bar
+from turnwise.cli.model import BatchSize, Dtype
+from turnwise.cli.train import ContextTurns, Device
+from turnwise.errors import UsageError
+
+if TYPE_CHECKING:
+    from turnwise.distract.result import DistractResult
+    from turnwise.distract.sets import DistractingSet
+    from turnwise.model import DialogueModel
+
+MEASURE_EPILOG = (
+    "Try: turnwise distract measure run --corpus concierge --out looked  ·  "
+    "… measure base=runs/a trained=runs/b --corpus chats.jsonl --sets random --json"
+)
+SETS_EPILOG = "Try: turnwise distract sets --corpus concierge --out sets  ·  … measure run --sets-dir sets --out looked"
+
+app = typer.Typer(name="distract", help="Does the model look at what matters?", no_args_is_help=True)
+
+Sets = Annotated[
+    str, typer.Option("--sets", help="all, random, frequent, rare, or names such as random-0.7,rare-end-4 (four).")
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Of what is drawn and put in.")]
+SplitOption = Annotated[str, typer.Option("--split", help="The split that is measured.")]
+LastOnly = Annotated[bool, typer.Option("--last-only", help="Of each dialogue only its last response.")]
+Sentence = Annotated[
+    list[str] | None, typer.Option("--sentence", help="One to put in, for the sets called given; may be given again.")
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, help="At most so many dialogues of the measured split.")]
+
+
+@app.command(epilog=MEASURE_EPILOG)
+def measure(
+    models: Annotated[
+        list[str], typer.Argument(help="Folders of turnwise train, or Hugging Face models; NAME=PATH names one.")
+    ],
+    corpus: Annotated[str | None, typer.Option("--corpus", help="A file, a folder or a name.")] = None,
+    sets: Sets = "all",
+    sets_dir: Annotated[Path | None, typer.Option("--sets-dir", help="Sets written by turnwise distract sets.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for the report and the numbers.")] = None,
+    seed: Seed = 0,
+    split: SplitOption = "test",
+    context_turns: ContextTurns = None,
+    last_only: LastOnly = False,
+    sentence: Sentence = None,
+    normalisation: Annotated[
+        str, typer.Option("--normalisation", help="utterance (100 % is average), per_token or as_printed.")
+    ] = "utterance",
+    layer: Annotated[int | None, typer.Option("--layer", help="Only this layer of a transformer.")] = None,
+    head: Annotated[int | None, typer.Option("--head", help="Only this head of a transformer.")] = None,
+    has_influence: Annotated[
+        bool, typer.Option("--influence", help="Also leave every utterance out in turn; takes many passes.")
+    ] = False,
+    has_behaviour: Annotated[
+        bool, typer.Option("--behaviour", help="Also write responses with and without distractions.")
+    ] = False,
+    device: Device = "auto",
+    dtype: Dtype = "float32",
+    batch_size: BatchSize = 64,
+    limit: Limit = None,
+    format: Format = None,
+    on_error: OnErrorOption = "fail",
+    overwrite: Overwrite = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """The DAS ratio of models on distracting test sets: attention on what was put in, against History.
+
+    Killed, it goes on where it was when called again with the same --out.
+    """
+    from turnwise.distract.examine import Wish, examine
+    from turnwise.distract.measure import Scoring
+    from turnwise.distract.output import check_free, work_folder, write_result
+
+    quiet = quiet or json
+    check_free(out, overwrite=overwrite)
+    scoring = Scoring(_known_normalisation(normalisation), layer, head)
+    made = _sets(
+        corpus,
+        sets,
+        sets_dir,
+        quiet=quiet,
+        reading={"format": format, "on_error": on_error},
+        making={"seed": seed, "split": split, "context_turns": context_turns, "is_last_only": last_only,
+                "sentences": sentence or ()},
+        limit=limit,
+    )  # fmt: skip
+    asked = _models(models, device=device, dtype=dtype, batch_size=batch_size)
+    work = None if out is None else work_folder(out)
+    wish = Wish(scoring, has_influence=has_influence, has_behaviour=has_behaviour)
+    with progress_bar("looking", quiet=quiet) as progress:
+        found = examine(asked, made, wish=wish, work=work, progress=progress)
+    if out is not None:
+        write_result(found.result, found.measured, out, pictures=found.pictures, overwrite=overwrite)
+        shutil.rmtree(work or out / "none", ignore_errors=True)
+    if json:
+        print_json(found.result.to_dict())
+        return
+    _show(found.result)
+    if out is not None:
+        typer.echo(f"The report is at {out / 'report.html'}")
+
+
+@app.command(epilog=SETS_EPILOG)
+def sets(
+    corpus: Annotated[str, typer.Option("--corpus", help="A file, a folder or a name.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder for the sets.")],
+    chosen: Sets = "all",
+    seed: Seed = 0,
+    split: SplitOption = "test",
+    context_turns: ContextTurns = None,
+    last_only: LastOnly = False,
+    sentence: Sentence = None,
+    limit: Limit = None,
+    format: Format = None,
+    on_error: OnErrorOption = "fail",
+    overwrite: Overwrite = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write the original test set and its distracting sets, so that others are tested on the same."""
+    from turnwise.distract.stored import write_sets
+
+    making = {
+        "seed": seed, "split": split, "context_turns": context_turns, "is_last_only": last_only,
+        "sentences": sentence or (),
+    }  # fmt: skip
+    reading = {"format": format, "on_error": on_error}
+    made = _sets(corpus, chosen, None, quiet=quiet or json, reading=reading, making=making, limit=limit)
+    write_sets(made, out, overwrite=overwrite)
+    if json:
+        shown = {one.name: {"cases": len(one), "fingerprint": one.fingerprint, **one.about} for one in made}
+        print_json({"out": str(out), "sets": shown})
+        return
+    rows = [[one.name, len(one), sum(len(case.distractions) for case in one.cases), _said(one)] for one in made]
+    print_table(["set", "contexts", "distractions", "sentences"], rows)
+
+
+def _said(one: DistractingSet) -> str:
+    return " · ".join(phrase["text"] for phrase in one.about.get("sentences", ()))
+
+
+def _sets(
+    corpus: str | None,
+    names: str,
+    folder: Path | None,
+    *,
+    quiet: bool,
+    reading: dict[str, Any],
+    making: dict[str, Any],
+    limit: int | None,
+) -> list[DistractingSet]:
+    from turnwise.distract.examine import make_sets
+    from turnwise.distract.stored import read_sets
+
+    if folder is not None and corpus is not None:
+        raise UsageError("Give --corpus to make sets, or --sets-dir to take some that were written; not both.")
+    if folder is not None:
+        return read_sets(folder)
+    if corpus is None:
+        raise UsageError("Give --corpus with the dialogues to measure on, or --sets-dir with written sets.")
+    data = load_corpus([corpus], quiet=quiet, **reading)
+    return make_sets(data, names=names.replace(" ", "").split(","), limit=limit, **making)
+
+
+def _models(given: list[str], *, device: str, dtype: str, batch_size: int) -> dict[str, DialogueModel]:
+    """Models by label: the name before a `=`, or the last part of the path that tells them apart."""
+    from turnwise.model import load
+
+    found: dict[str, DialogueModel] = {}
+    for one in given:
+        label, is_named, path = one.partition("=")
+        path = path if is_named else one
+        label = label if is_named else _label(path, given)
+        if label in found:
+            raise UsageError(f"Two models are called '{label}': name them, such as first={path}.")
+        found[label] = load(path, device=device, dtype=dtype, batch_size=batch_size)
+    return found
+
+
+def _label(path: str, given: list[str]) -> str:
+    parts = Path(path).parts
+    names = ["/".join(parts[-length:]) for length in range(1, len(parts) + 1)]
+    others = [Path(other).parts for other in given if other != path]
+    return next((name for n, name in enumerate(names, 1) if all(other[-n:] != parts[-n:] for other in others)), path)
+
+
+def _known_normalisation(name: str) -> Any:
+    from turnwise.distract.scores import NORMALISATIONS
+    from turnwise.errors import unknown_name
+
+    if name not in NORMALISATIONS:
+        raise unknown_name("normalisation", name, NORMALISATIONS)
+    return name
+
+
+def _show(result: DistractResult) -> None:
+    columns = ["set", *result.models]
+    shown = [("perplexity", "perplexity"), ("History %", "history_percent")]
+    rows: list[list[Any]] = [
+        [f"{label} (original)", *(_cell(one.original, key) for one in result.models.values())] for label, key in shown
+    ]
+    rows += [
+        [name, *(_cell(one.sets.get(name), "das_ratio") for one in result.models.values())] for name in result.set_names
+    ]
+    print_table(columns, rows, title="DAS ratio (lower is better)")
+
+
+def _cell(found: Any, key: str) -> str:
+    from turnwise.report.cell import in_one_line
+
+    return "–" if found is None else in_one_line(found[key], ".3f")

@@ -1,0 +1,118 @@
+"""The whole examination in one call: make or take the sets, ask the models, and put the numbers together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from turnwise.corpus import Corpus
+from turnwise.distract.influence import behaviour, influence
+from turnwise.distract.measure import Measured, Progress, Scoring, measure
+from turnwise.distract.report import Picture, picture, picture_case
+from turnwise.distract.result import DistractResult, das_ratios, summarise
+from turnwise.distract.sets import NINE, ORIGINAL, DistractingSet, Maker, chosen_names
+from turnwise.errors import UsageError
+from turnwise.metrics import Resampling
+from turnwise.model.protocol import DialogueModel
+from turnwise.record import Origin
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is measured besides attention, and how."""
+
+    scoring: Scoring = field(default_factory=Scoring)
+    has_influence: bool = False
+    has_behaviour: bool = False
+    resampling: Resampling = field(default_factory=Resampling)
+
+
+@dataclass(frozen=True, eq=False)
+class Examined:
+    """The result, the rows behind it, and contexts to look at."""
+
+    result: DistractResult
+    measured: Sequence[Measured]
+    pictures: Sequence[Picture]
+
+
+def make_sets(
+    corpus: Corpus,
+    *,
+    names: Sequence[str] = NINE,
+    seed: int = 0,
+    split: str = "test",
+    context_turns: int | None = None,
+    is_last_only: bool = False,
+    sentences: Sequence[str] = (),
+    limit: int | None = None,
+) -> list[DistractingSet]:
+    """The original test split and distracting sets of it; distractions come from the training split.
+
+    A corpus without a training split gives its other dialogues. With `limit`, only the first so many dialogues of the
+    test split are measured, and distractions still come from all of training.
+    """
+    test = corpus.split(split) if split in corpus.splits else corpus
+    test = test if limit is None else test[:limit]
+    training = corpus.split("train") if "train" in corpus.splits else corpus
+    maker = Maker(test, training, seed, context_turns, is_last_only, sentences)
+    return [maker.original(), *(maker.make(name) for name in chosen_names(names))]
+
+
+def examine(
+    models: Mapping[str, DialogueModel],
+    sets: Sequence[DistractingSet],
+    *,
+    wish: Wish | None = None,
+    work: Path | None = None,
+    progress: Progress | None = None,
+) -> Examined:
+    """Every model on every set; the first model is the one that the others are compared with."""
+    wish = wish or Wish()
+    if not models or not any(one.name != ORIGINAL for one in sets):
+        raise UsageError("Give at least one model and one distracting set.")
+    measured = measure(models, sets, scoring=wish.scoring, work=work, progress=progress)
+    extras = {name: _extras(model, sets, measured, name, wish) for name, model in models.items()}
+    about = {"sets": {one.name: {"fingerprint": one.fingerprint, **one.about} for one in sets}}
+    result = summarise(measured, origin=_origin(sets, wish), resampling=wish.resampling, extras=extras, about=about)
+    chosen = _picture_set(sets)
+    case = picture_case(chosen.cases)
+    pictures = [] if case is None else [picture(models, case, wish.scoring)]
+    return Examined(result, measured, pictures)
+
+
+def _origin(sets: Sequence[DistractingSet], wish: Wish) -> Origin:
+    about = next((one.about for one in sets if one.about), {})
+    settings = {key: value for key, value in wish.scoring.to_dict().items() if value is not None}
+    return Origin(str(about.get("corpus", "")), settings, about.get("seed"))
+
+
+def _picture_set(sets: Sequence[DistractingSet]) -> DistractingSet:
+    distracting = [one for one in sets if one.name != ORIGINAL]
+    return next((one for one in distracting if one.name.startswith("random")), distracting[0])
+
+
+def _extras(
+    model: DialogueModel, sets: Sequence[DistractingSet], measured: Sequence[Measured], name: str, wish: Wish
+) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {one.name: {} for one in sets if one.name != ORIGINAL}
+    original = next((one for one in sets if one.name == ORIGINAL), None)
+    if wish.has_behaviour and original is None:
+        raise UsageError("What distractions change needs the original test set among the sets.")
+    said = _responses(model, original) if wish.has_behaviour and original is not None else []
+    for one in sets:
+        if one.name == ORIGINAL:
+            continue
+        if wish.has_influence:
+            found[one.name] |= influence(model, one.cases, resampling=wish.resampling).scores
+        if wish.has_behaviour:
+            ratios = next(das_ratios(each) for each in measured if (each.model, each.name) == (name, one.name))
+            changed = behaviour(said, _responses(model, one), one.cases, ratios=ratios, resampling=wish.resampling)
+            found[one.name] |= changed.scores
+    return {key: more for key, more in found.items() if more}
+
+
+def _responses(model: DialogueModel, one: DistractingSet) -> list[str]:
+    return model.generate([case.context for case in one.cases])

@@ -1,0 +1,178 @@
+"""Where models look on distracting test sets: one pass over each context gives attention and perplexity.
+
+Long work resumes: with a `work` folder, every portion of a set is kept there as it is done, under a name made of the
+model, the cases and the way they are scored, and a second run takes it from there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from turnwise.atomic import whole_file
+from turnwise.distract.scores import Normalisation, averaged, case_scores, head_means, log_scores
+from turnwise.distract.sets import Case, DistractingSet
+from turnwise.errors import UsageError
+from turnwise.model.protocol import Attention, DialogueModel, Reading, read
+
+AT_ONCE = 512  # cases handed to a model at a time, and kept as one portion
+Progress = Callable[[int, int], None]  # cases done, cases in all, over all models and sets
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+NUMBERS = ("distraction", "history", "first", "last", "log_likelihood")
+HEADS = b"heads"
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How attention becomes scores: the factor, and of which layer and head (None: the mean over all)."""
+
+    normalisation: Normalisation = "utterance"
+    layer: int | None = None
+    head: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON and signatures have it."""
+        return {"normalisation": self.normalisation, "layer": self.layer, "head": self.head}
+
+
+@dataclass(frozen=True, eq=False)
+class Heads:
+    """Sums over cases of the mean score on distractions and on History, in every layer and head."""
+
+    distraction: Floats  # (layers, heads)
+    history: Floats
+
+    def __add__(self, other: Heads) -> Heads:
+        return Heads(self.distraction + other.distraction, self.history + other.history)
+
+    @property
+    def ratio(self) -> Floats:
+        """The ratio of means of each head."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(self.distraction / self.history)
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """One model on one set: a row for each case, and sums by head where there are several."""
+
+    model: str
+    name: str
+    table: pa.Table  # dialogue, turn, distraction, history, first, last (logs, 0 for 100 %), log_likelihood, tokens
+    heads: Heads | None
+
+    def column(self, name: str) -> Floats:
+        """A column of numbers."""
+        return np.asarray(self.table[name].to_numpy(), dtype=np.float64)
+
+    @property
+    def dialogues(self) -> list[str]:
+        """The dialogue of each case."""
+        return list(self.table["dialogue"].to_pylist())
+
+
+def measure(
+    models: Mapping[str, DialogueModel],
+    sets: Sequence[DistractingSet],
+    *,
+    scoring: Scoring | None = None,
+    work: Path | None = None,
+    progress: Progress | None = None,
+) -> list[Measured]:
+    """Every model on every set, in that order."""
+    total = len(models) * sum(map(len, sets))
+    done = 0
+    found = []
+    for label, model in models.items():
+        for one in sets:
+            portions = []
+            for portion in _portions(model, one, scoring or Scoring(), work):
+                portions.append(portion)
+                done += portion.num_rows
+                if progress is not None:
+                    progress(done, total)
+            found.append(_joined(label, one.name, portions))
+    return found
+
+
+def _portions(model: DialogueModel, one: DistractingSet, scoring: Scoring, work: Path | None) -> Iterator[pa.Table]:
+    for first in range(0, len(one), AT_ONCE):
+        some = one.cases[first : first + AT_ONCE]
+        path = None if work is None else work / f"{_key(model, some, scoring)}.parquet"
+        if path is not None and path.is_file():
+            yield pq.read_table(path)
+            continue
+        made = scored(model, some, scoring)
+        if path is not None:
+            with whole_file(path) as unfinished:
+                pq.write_table(made, unfinished)
+        yield made
+
+
+def _key(model: DialogueModel, cases: Sequence[Case], scoring: Scoring) -> str:
+    """What a portion depends on: weights, settings, every word, and the scoring."""
+    settings = getattr(model, "settings", {})
+    said = orjson.dumps([model.name, dict(settings), scoring.to_dict()], default=str, option=orjson.OPT_SORT_KEYS)
+    return hashlib.sha256(said + DistractingSet("", cases).fingerprint.encode()).hexdigest()[:32]
+
+
+def scored(model: DialogueModel, cases: Sequence[Case], scoring: Scoring) -> pa.Table:
+    """Scores and likelihoods of some cases; sums by head are in the table's metadata."""
+    readings = read(model, [case.context for case in cases], [case.response for case in cases])
+    rows = [_row(case, reading, scoring) for case, reading in zip(cases, readings, strict=True)]
+    columns = {name: [row[place] for row in rows] for place, name in enumerate((*NUMBERS, "tokens"))}
+    names = {"dialogue": [case.dialogue for case in cases], "turn": [case.turn for case in cases]}
+    heads = _heads(cases, readings, scoring)
+    kept = {} if heads is None else {HEADS: orjson.dumps([heads.distraction.tolist(), heads.history.tolist()])}
+    return pa.table({**names, **columns}).replace_schema_metadata(kept)
+
+
+def _row(case: Case, reading: Reading, scoring: Scoring) -> tuple[float, ...]:
+    found = case_scores(chosen_scores(reading.attention, scoring), case)
+    return (*found, reading.likelihood.total, reading.likelihood.tokens)
+
+
+def chosen_scores(attention: Attention, scoring: Scoring) -> Floats:
+    """Log of each utterance's score in the layers and heads that were asked for: (utterances,)."""
+    return averaged(_chosen(log_scores(attention, normalisation=scoring.normalisation), scoring))
+
+
+def _chosen(scores: Floats, scoring: Scoring) -> Floats:
+    """The layer and head that were asked for; all where none was."""
+    for axis, (what, place) in enumerate((("layer", scoring.layer), ("head", scoring.head))):
+        if place is not None and not -scores.shape[axis] <= place < scores.shape[axis]:
+            raise UsageError(f"The model has {scores.shape[axis]} {what}s, counted from 0: there is no {what} {place}.")
+    layers = slice(None) if scoring.layer is None else [scoring.layer]
+    heads = slice(None) if scoring.head is None else [scoring.head]
+    return np.asarray(scores[layers][:, heads])
+
+
+def _heads(cases: Sequence[Case], readings: Sequence[Reading], scoring: Scoring) -> Heads | None:
+    shape = readings[0].attention.log_share.shape[:2] if readings else (1, 1)
+    if math.prod(shape) == 1:
+        return None
+    total = Heads(np.zeros(shape), np.zeros(shape))
+    for case, reading in zip(cases, readings, strict=True):
+        if case.distractions and case.history:
+            means = head_means(log_scores(reading.attention, normalisation=scoring.normalisation), case)
+            if not any(np.isnan(one).any() for one in means):
+                total += Heads(*means)
+    return total
+
+
+def _joined(model: str, name: str, portions: Sequence[pa.Table]) -> Measured:
+    kept = [orjson.loads(one.schema.metadata[HEADS]) for one in portions if HEADS in (one.schema.metadata or {})]
+    heads = None
+    for distraction, history in kept:
+        one = Heads(np.array(distraction, dtype=np.float64), np.array(history, dtype=np.float64))
+        heads = one if heads is None else heads + one
+    return Measured(model, name, pa.concat_tables([one.replace_schema_metadata(None) for one in portions]), heads)

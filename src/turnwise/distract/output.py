@@ -1,0 +1,60 @@
+"""A measured run on disk: the run's folder with `cases.parquet`, a row for each model, set and context."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from turnwise.distract.measure import Measured
+from turnwise.distract.report import Picture, section_of
+from turnwise.distract.result import DistractResult
+from turnwise.errors import OutputError
+from turnwise.report import write_run
+
+CASES = "cases.parquet"
+
+
+def check_free(out: Path | None, *, overwrite: bool) -> None:
+    """Say before a long run that its folder is taken, not after it."""
+    if out is not None and not overwrite and out.is_dir() and any(out.iterdir()):
+        raise OutputError(f"{out}: this folder is not empty. Give a new one, or --overwrite to replace it.")
+
+
+def work_folder(out: Path) -> Path:
+    """Where portions wait beside a run's folder until it is whole."""
+    folder = out.resolve().with_name(f".{out.name}.work")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def write_result(
+    result: DistractResult,
+    measured: Sequence[Measured],
+    out: str | Path,
+    *,
+    pictures: Sequence[Picture] = (),
+    overwrite: bool = False,
+) -> Path:
+    """Write the run's folder (see `turnwise.report.run`), whole or not at all."""
+    return write_run(
+        out,
+        instrument="distract",
+        data=result.to_dict(),
+        section=section_of(result, pictures=pictures),
+        origin=result.origin,
+        overwrite=overwrite,
+        fill=lambda folder: pq.write_table(_cases(measured), folder / CASES),
+    )
+
+
+def _cases(measured: Sequence[Measured]) -> pa.Table:
+    """Every case; attention scores are logs, 0 for 100 %."""
+    parts = []
+    for one in measured:
+        count = one.table.num_rows
+        table = one.table.add_column(0, "set", pa.array([one.name] * count, pa.string()))
+        parts.append(table.add_column(0, "model", pa.array([one.model] * count, pa.string())))
+    return pa.concat_tables(parts)

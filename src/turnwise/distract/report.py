@@ -1,0 +1,238 @@
+"""The distract section of the report: who looks at what was put in, table by table, and one dialogue to see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from turnwise.distract.measure import Scoring, chosen_scores
+from turnwise.distract.result import DistractResult, ModelResult, SetResult
+from turnwise.distract.sets import Case
+from turnwise.model.protocol import DialogueModel
+from turnwise.record import Score
+from turnwise.report import Block, Column, Prose, Section, ShownTurn, Table, Transcript, Verdict
+from turnwise.report.cell import Cell
+from turnwise.report.charts import Axis, grouped_bars, heatmap
+from turnwise.report.section import Level
+
+FULL = 2.0  # times the average attention that shade a turn fully
+LONGEST = 12  # turns of a context that is shown
+DETAILS = {
+    "das_ratio": "DAS ratio",
+    "das_ratio_of_means": "ratio of means",
+    "das_ratio_median": "median",
+    "distraction_percent": "distraction %",
+    "history_percent": "History %",
+    "first_percent": "first %",
+    "last_percent": "last %",
+    "perplexity": "perplexity",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """One context, and how much attention each model gave to each of its turns, 1 for the average."""
+
+    case: Case
+    scores: Mapping[str, Sequence[float | None]]  # model -> utterances
+
+
+def picture(models: Mapping[str, DialogueModel], case: Case, scoring: Scoring) -> Picture:
+    """Ask every model about one case."""
+    found = {}
+    for name, model in models.items():
+        attention = model.attend([case.context], [case.response])[0]
+        scores = np.exp(chosen_scores(attention, scoring))
+        found[name] = [float(one) if np.isfinite(one) else None for one in scores]
+    return Picture(case, found)
+
+
+def picture_case(cases: Sequence[Case]) -> Case | None:
+    """The first context of a middling length with all its distractions and at least two turns of History."""
+    most = max((len(case.distractions) for case in cases), default=0)
+    good = [
+        case for case in cases if most and len(case.distractions) == most and 2 <= len(case.history) <= LONGEST - most
+    ]
+    return max(good[:200], key=lambda case: min(len(case.history), 4), default=None)
+
+
+def section_of(result: DistractResult, *, pictures: Sequence[Picture] = ()) -> Section:
+    """All models and sets, as a section."""
+    name = _headline_set(result)
+    model = list(result.models)[-1]
+    score = result.models[model].sets[name]["das_ratio"]
+    return Section(
+        title="Distraction",
+        anchor="distract",
+        question="Does the model look at what matters?",
+        blocks=[*_blocks(result), *(_transcript(*each) for one in pictures for each in _shown(one))],
+        lead=_lead(model, name, score),
+        verdict=Verdict(
+            f"attention of {model} on a distraction, against a turn of History", score, _level(score), ".2f"
+        ),
+        origin=result.origin,
+    )
+
+
+def _headline_set(result: DistractResult) -> str:
+    names = result.set_names
+    return next((name for name in ("random-1.0", "random-0.7", "random-0.5") if name in names), names[0])
+
+
+def _lead(model: str, name: str, score: Score) -> str:
+    if score.value is None:
+        return f"On {name}, {model} has no DAS ratio: {score.reason}."
+    return (
+        f"On {name}, {model} gives an utterance that was put in {score.value:.2f} times the attention of an original "
+        "turn before the Query; 1 is no difference, and lower is better."
+    )
+
+
+def _level(score: Score) -> Level:
+    """Good where distractions get less attention for sure, bad where they get more for sure."""
+    if score.value is None:
+        return "info"
+    low, high = score.interval or (score.value, score.value)
+    return "good" if high < 1 else "bad" if low > 1 else "warn"
+
+
+def _blocks(result: DistractResult) -> Iterator[Block]:
+    yield ratio_table(result)
+    yield _bars(result)
+    if result.comparisons:
+        yield _comparisons(result)
+    yield Prose(
+        "Scores are percent of the average attention in a context: 100 % is what every utterance would get if the "
+        "model did not choose. The ratio of means is what the paper's Tables 4 to 6 hold.",
+        heading="What the ratios are made of",
+    )
+    yield detail_table(result)
+    yield from _other_columns(result)
+    yield from _heads(result)
+
+
+def ratio_table(result: DistractResult) -> Table:
+    """Variants by test sets in the form of the paper's Table 3, the lowest of each column marked."""
+    columns = [Column("model"), Column("perplexity", ".2f", "low"), Column("History %", ".1f")]
+    columns += [Column(name, ".3f", "low") for name in result.set_names]
+    rows: list[list[Cell]] = []
+    for name, one in result.models.items():
+        original: list[Cell] = [None, None]
+        if one.original is not None:
+            original = [one.original["perplexity"], one.original["history_percent"]]
+        ratios = [one.sets[key]["das_ratio"] if key in one.sets else None for key in result.set_names]
+        rows.append([name, *original, *ratios])
+    note = "Perplexity and History % are of the original test set. DAS ratio: equation 8, lower is better."
+    return Table(columns, rows, "DAS ratio by model and distracting test set", notes=[note], name="das-ratio")
+
+
+def detail_table(result: DistractResult) -> Table:
+    """What each ratio is made of: a row for each model and set."""
+    columns = [Column("model"), Column("set"), *(Column(shown, ".2f") for shown in DETAILS.values())]
+    columns += [Column("used", ",d"), Column("no distraction", ",d"), Column("no History", ",d")]
+    rows: list[list[Cell]] = []
+    for name, one in result.models.items():
+        for key, found in one.sets.items():
+            counts: list[Cell] = [found.samples, found.without_distraction, found.without_history]
+            rows.append([name, key, *(found[score] for score in DETAILS), *counts])
+    notes = ["A context counts where it has both distractions and History; perplexity is over all contexts."]
+    return Table(columns, rows, "Attention scores by model and set", notes=notes, name="attention-scores")
+
+
+def _bars(result: DistractResult) -> Block:
+    series = {
+        name: [one.sets[key]["das_ratio"] if key in one.sets else None for key in result.set_names]
+        for name, one in result.models.items()
+    }
+    return grouped_bars(
+        result.set_names,
+        series,
+        title="DAS ratio by test set",
+        description=f"Bars with 95 % intervals for {', '.join(result.models)} on {len(result.set_names)} test sets; "
+        "1 is as much attention on distractions as on History.",
+        y=Axis("DAS ratio", ".2f"),
+    )
+
+
+def _comparisons(result: DistractResult) -> Table:
+    rows: list[list[Cell]] = []
+    for name, by in result.comparisons.items():
+        for key, one in by.items():
+            rows.append([name, key, one.difference, one.p_value, one.p_holm])
+    columns = [
+        Column("model"),
+        Column("set"),
+        Column("lower by", "+.3f"),
+        Column("p", ".3g"),
+        Column("p (Holm)", ".3g"),
+    ]
+    note = "The first model's DAS ratio minus this one's, over the same contexts and distractions; randomisation test."
+    return Table(columns, rows, f"Compared with {result.first}", notes=[note], name="compared")
+
+
+def _other_columns(result: DistractResult) -> Iterator[Block]:
+    """Influence and behaviour, where they were measured."""
+    found = [(name, key, more) for name, one in result.models.items() for key, more in one.extras.items()]
+    heads = list(dict.fromkeys(column for _, _, more in found for column in more))
+    if heads:
+        rows: list[list[Cell]] = [[name, key, *(more.get(head) for head in heads)] for name, key, more in found]
+        columns = [Column("model"), Column("set"), *(Column(head.replace("_", " "), ".3f") for head in heads)]
+        note = (
+            "Influence: change of log p of the response without an utterance, distractions against History. "
+            "Changed: responses that differ once distractions are put in."
+        )
+        yield Prose(
+            "Attention is not what a model acts on; these numbers need none.", heading="What distractions change"
+        )
+        yield Table(columns, rows, "Influence and behaviour", notes=[note], name="influence")
+
+
+def _heads(result: DistractResult) -> Iterator[Block]:
+    for name, one in result.models.items():
+        chosen = _with_heads(one)
+        if chosen is None or chosen[1].heads is None:
+            continue
+        ratio = chosen[1].heads.ratio
+        values = [[float(cell) if np.isfinite(cell) else None for cell in row] for row in ratio]
+        yield heatmap(
+            [f"layer {layer}" for layer in range(ratio.shape[0])],
+            [f"head {head}" for head in range(ratio.shape[1])],
+            values,
+            title=f"Heads of {name} on {chosen[0]}",
+            description=f"Ratio of means in each layer and head of {name}, from {np.nanmin(ratio):.2f} to "
+            f"{np.nanmax(ratio):.2f}; below 1 a head prefers History.",
+            value=Axis("ratio", ".2f"),
+            middle=1.0,
+        )
+
+
+def _with_heads(one: ModelResult) -> tuple[str, SetResult] | None:
+    return next(((key, found) for key, found in one.sets.items() if found.heads is not None), None)
+
+
+def _shown(picture: Picture) -> Iterator[tuple[str, Case, Sequence[float | None]]]:
+    return ((name, picture.case, scores) for name, scores in picture.scores.items())
+
+
+def _transcript(name: str, case: Case, scores: Sequence[float | None]) -> Transcript:
+    last = len(case.context) - 1
+    turns = [
+        ShownTurn(
+            "Query" if place == last else "distraction" if place in case.distractions else "History",
+            text,
+            None if score is None else min(1.0, score / FULL),
+            "not read" if score is None else f"{score:.0%}",
+            is_outlined=place in case.distractions,
+        )
+        for place, (text, score) in enumerate(zip(case.context, scores, strict=True))
+    ]
+    turns.append(ShownTurn("response", case.response))
+    return Transcript(
+        turns,
+        title=f"Where {name} looks, in {case.dialogue}",
+        description="Attention on each turn while the response is read; 100 % is the average.",
+        shade=f"attention, full from {FULL:.0%} on",
+        outline="put in",
+    )

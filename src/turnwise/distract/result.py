@@ -1,0 +1,238 @@
+"""What was found: the DAS ratio of every model on every set, with its interval, beside what it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from turnwise.distract.measure import Heads, Measured
+from turnwise.distract.sets import ORIGINAL
+from turnwise.metrics import (
+    Comparison,
+    Resampling,
+    compare_means,
+    correct,
+    mean_score,
+    median_score,
+    perplexity_score,
+    ratio_score,
+)
+from turnwise.record import Origin, Score
+
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+@dataclass(frozen=True, eq=False)
+class SetResult:
+    """One model on one set: its scores by name, and how many contexts they are of.
+
+    ``das_ratio`` is equation 8, the mean over contexts of the ratio of distractions to History in each;
+    ``das_ratio_of_means`` is what the cells of the paper's Tables 4 to 6 are; ``das_ratio_median``. Percentages are of
+    the average attention: ``distraction_percent``, ``history_percent``, ``first_percent`` and ``last_percent`` of
+    History. ``perplexity`` is over all contexts. The original test split has no distractions and lacks the first four.
+    """
+
+    scores: Mapping[str, Score]
+    samples: int  # contexts that count: with History, and with distractions where they were put in
+    without_history: int
+    without_distraction: int | None = None
+    heads: Heads | None = None
+
+    def __getitem__(self, name: str) -> Score:
+        return self.scores[name]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it: values, intervals and counts; a value that is missing says why."""
+        values = {name: score.value for name, score in self.scores.items()}
+        intervals = {name: score.interval for name, score in self.scores.items() if score.interval}
+        reasons = {name: score.reason for name, score in self.scores.items() if score.reason}
+        shown: dict[str, Any] = {
+            **values,
+            "intervals": intervals,
+            "samples": self.samples,
+            "without_history": self.without_history,
+        }
+        if self.without_distraction is not None:
+            shown |= {"interval": self["das_ratio"].interval, "without_distraction": self.without_distraction}
+        return {**shown, **({"reasons": reasons} if reasons else {}), **_heads(self.heads)}
+
+
+@dataclass(frozen=True)
+class ModelResult:
+    """One model on all sets."""
+
+    original: SetResult | None
+    sets: Mapping[str, SetResult]
+    extras: Mapping[str, Mapping[str, Score]] = field(default_factory=dict)  # set -> influence, behaviour
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        more = {name: {key: one.to_dict() for key, one in by.items()} for name, by in self.extras.items()}
+        sets = {name: {**one.to_dict(), **more.get(name, {})} for name, one in self.sets.items()}
+        return {"original": None if self.original is None else self.original.to_dict(), "sets": sets}
+
+
+@dataclass(frozen=True, eq=False)
+class DistractResult:
+    """All models on all sets, and how the others differ from the first."""
+
+    models: Mapping[str, ModelResult]
+    comparisons: Mapping[str, Mapping[str, Comparison]]  # model -> set -> first model minus this one
+    origin: Origin
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def first(self) -> str:
+        """The model that the others are compared with."""
+        return next(iter(self.models))
+
+    @cached_property
+    def set_names(self) -> list[str]:
+        """Sets in their order."""
+        return list(dict.fromkeys(name for one in self.models.values() for name in one.sets))
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        shown: dict[str, Any] = {"models": {name: one.to_dict() for name, one in self.models.items()}}
+        if self.comparisons:
+            compared = {name: {one: c.to_dict() for one, c in by.items()} for name, by in self.comparisons.items()}
+            shown["compared_with"] = self.first
+            shown["comparisons"] = compared
+        return {**shown, **self.about}
+
+
+def summarise(
+    measured: Sequence[Measured],
+    *,
+    origin: Origin,
+    resampling: Resampling | None = None,
+    extras: Mapping[str, Mapping[str, Mapping[str, Score]]] | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> DistractResult:
+    """Means, ratios and their intervals over dialogues, and paired tests against the first model."""
+    how = resampling or Resampling()
+    by: dict[str, dict[str, Measured]] = {}
+    for one in measured:
+        by.setdefault(one.model, {})[one.name] = one
+    models = {}
+    for name, sets in by.items():
+        base = sets.get(ORIGINAL)
+        found = {key: set_result(one, origin, how) for key, one in sets.items() if key != ORIGINAL}
+        original = None if base is None else original_result(base, origin, how)
+        models[name] = ModelResult(original, found, (extras or {}).get(name, {}))
+    return DistractResult(models, compared(by, origin, how), origin, about or {})
+
+
+def set_result(measured: Measured, origin: Origin, resampling: Resampling) -> SetResult:
+    """One model on one distracting set."""
+    distraction, history = measured.column("distraction"), measured.column("history")
+    has_history = ~np.isnan(history)
+    is_used = has_history & ~np.isnan(distraction)
+    where = _origins(origin, measured)
+    how: dict[str, Any] = {"clusters": _chosen(measured.dialogues, is_used), "resampling": resampling}
+    ratios = das_ratios(measured)[is_used]
+    means = np.exp(distraction[is_used]), np.exp(history[is_used])
+    scores = {
+        "das_ratio": mean_score(ratios, origin=where("das-ratio"), **how),
+        "das_ratio_of_means": ratio_score(*means, origin=where("das-ratio-of-means"), **how),
+        "das_ratio_median": median_score(ratios, origin=where("das-ratio-median"), **how),
+        **_percentages(measured, ("distraction", "history", "first", "last"), is_used, origin, resampling),
+        "perplexity": _perplexity(measured, where("perplexity"), resampling),
+    }
+    counts = int(is_used.sum()), int((~has_history).sum()), int((has_history & ~is_used).sum())
+    return SetResult(scores, *counts, measured.heads)
+
+
+def original_result(measured: Measured, origin: Origin, resampling: Resampling) -> SetResult:
+    """One model on the contexts as they are."""
+    has_history = ~np.isnan(measured.column("history"))
+    scores = {
+        "perplexity": _perplexity(measured, _origins(origin, measured)("perplexity"), resampling),
+        **_percentages(measured, ("history", "first", "last"), has_history, origin, resampling),
+    }
+    return SetResult(scores, int(has_history.sum()), int((~has_history).sum()))
+
+
+def _percentages(
+    measured: Measured, names: Sequence[str], is_used: Flags, origin: Origin, resampling: Resampling
+) -> dict[str, Score]:
+    dialogues, where = _chosen(measured.dialogues, is_used), _origins(origin, measured)
+    return {
+        f"{name}_percent": mean_score(
+            100 * np.exp(measured.column(name)[is_used]),
+            clusters=dialogues,
+            resampling=resampling,
+            origin=where(f"{name}-percent"),
+        )
+        for name in names
+    }
+
+
+def _chosen(dialogues: Sequence[str], is_used: Flags) -> list[str]:
+    return [name for name, is_in in zip(dialogues, is_used.tolist(), strict=True) if is_in]
+
+
+def das_ratios(measured: Measured) -> np.ndarray[Any, Any]:
+    """The ratio in each context; NaN where there is none."""
+    return np.asarray(np.exp(measured.column("distraction") - measured.column("history")))
+
+
+def compared(
+    by: Mapping[str, Mapping[str, Measured]], origin: Origin, resampling: Resampling
+) -> dict[str, dict[str, Comparison]]:
+    """The first model's ratio minus each other one's, tested over the same contexts, corrected over the table."""
+    first, *others = by
+    tested = {
+        (name, key): compare_means(
+            das_ratios(base),
+            das_ratios(by[name][key]),
+            clusters=base.dialogues,
+            resampling=resampling,
+            origin=_origins(origin, base)("das-ratio"),
+        )
+        for name in others
+        for key, base in by[first].items()
+        if key != ORIGINAL and key in by[name]
+    }
+    corrected = correct({"\n".join(both): one for both, one in tested.items()})
+    found: dict[str, dict[str, Comparison]] = {}
+    for both, one in corrected.items():
+        name, key = both.split("\n")
+        found.setdefault(name, {})[key] = one
+    return found
+
+
+def _perplexity(measured: Measured, origin: Origin, resampling: Resampling) -> Score:
+    return perplexity_score(
+        measured.column("log_likelihood"),
+        measured.column("tokens"),
+        clusters=measured.dialogues,
+        resampling=resampling,
+        origin=origin,
+    )
+
+
+def _origins(origin: Origin, measured: Measured) -> Callable[[str], Origin]:
+    """Origins that say which number of which model on which set."""
+    said = {"model": measured.model, "set": measured.name}
+    return lambda metric: replace(origin, settings={**origin.settings, **said, "metric": metric})
+
+
+def _heads(heads: Heads | None) -> dict[str, Any]:
+    if heads is None:
+        return {}
+    ratio = heads.ratio
+    if not np.isfinite(ratio).any():
+        return {}
+    places = {"best": np.nanargmin(ratio), "worst": np.nanargmax(ratio)}
+    ends = {name: _head(ratio, *map(int, np.unravel_index(at, ratio.shape))) for name, at in places.items()}
+    rows = [[float(one) if np.isfinite(one) else None for one in row] for row in ratio]
+    return {"heads": {**ends, "das_ratio_of_means": rows}}
+
+
+def _head(ratio: np.ndarray[Any, Any], layer: int, head: int) -> dict[str, Any]:
+    return {"layer": layer, "head": head, "das_ratio_of_means": float(ratio[layer, head])}
