@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.distract.fakes import Fake, words
+
+from turnwise.corpus import Corpus, Dialogue, Turn, generate
+from turnwise.distract.examine import Wish, examine, make_sets
+from turnwise.distract.influence import behaviour, influence
+from turnwise.distract.measure import Scoring, measure
+from turnwise.distract.output import write_result
+from turnwise.distract.result import summarise
+from turnwise.distract.sets import Case, DistractingSet
+from turnwise.errors import UsageError
+from turnwise.record import Origin
+from turnwise.report import read_run
+
+# Weights are words: the distraction has 1 of 6, History 2 and 1, the Query 2; then 3 of 6, 1, 2.
+CASES = [
+    Case("d1", 3, ("a b", "x", "c", "q q"), "yes", (1,)),
+    Case("d2", 2, ("x y z", "a", "q q"), "no no", (0,)),
+    Case("d2", 1, ("q",), "well"),  # no History
+    Case("d3", 2, ("a", "q"), "fine"),  # no distraction
+]
+SET = DistractingSet("mine", CASES)
+
+
+def result_of(*models: Fake, sets: list[DistractingSet] | None = None, **options: Any) -> Any:
+    named = {model.name: model for model in models}
+    measured = measure(named, sets or [SET], **options)
+    return summarise(measured, origin=Origin("corpus@1"))
+
+
+def test_the_das_ratio_by_hand() -> None:
+    found = result_of(Fake()).models["fake@1"].sets["mine"]
+    # 1 / mean(2, 1) and 3 / 1: equation 8 takes the mean of the ratios, the tables' cells the ratio of the means.
+    assert found["das_ratio"].value == pytest.approx((1 / 1.5 + 3 / 1) / 2)
+    distraction, history = (100 * 4 / 6, 100 * 9 / 6), (100 * 4 * 1.5 / 6, 100 * 3 / 6)
+    assert found["distraction_percent"].value == pytest.approx(sum(distraction) / 2)
+    assert found["history_percent"].value == pytest.approx(sum(history) / 2)
+    assert found["das_ratio_of_means"].value == pytest.approx(sum(distraction) / sum(history))
+    assert found["first_percent"].value == pytest.approx((100 * 8 / 6 + 100 * 3 / 6) / 2)
+    assert found["last_percent"].value == pytest.approx((100 * 4 / 6 + 100 * 3 / 6) / 2)
+    assert found["das_ratio_median"].value == pytest.approx((1 / 1.5 + 3) / 2)
+    assert (found.samples, found.without_history, found.without_distraction) == (2, 1, 1)
+
+
+def test_perplexity_is_over_all_contexts() -> None:
+    found = result_of(Fake()).models["fake@1"].sets["mine"]
+    words_read, tokens = 6 + 6 + 1 + 2, 2 + 3 + 2 + 2  # log p is minus the words of the context
+    assert found["perplexity"].value == pytest.approx(math.exp(words_read / tokens))
+    assert found["perplexity"].n == 4
+
+
+def test_uniform_attention_has_a_ratio_of_one_and_scores_of_a_hundred() -> None:
+    corpus = generate(dialogues=40, seed=3)
+    sets = make_sets(corpus, seed=1)
+    uniform = Fake(lambda context: [1.0] * len(context), name="uniform@1")
+    found = result_of(uniform, sets=sets).models["uniform@1"]
+    for one in found.sets.values():
+        assert one["das_ratio"].value == pytest.approx(1.0, abs=1e-6)
+        assert one["distraction_percent"].value == pytest.approx(100.0, abs=1e-4)
+        assert one["history_percent"].value == pytest.approx(100.0, abs=1e-4)
+        assert one.samples + one.without_history + one.without_distraction == len(sets[0])
+    assert found.original is not None
+    assert found.original["history_percent"].value == pytest.approx(100.0, abs=1e-4)
+    assert found.sets["random-0.5"].without_distraction > found.sets["random-0.7"].without_distraction > 0
+    assert found.sets["frequent-end"].without_distraction == 0
+
+
+def test_a_window_that_cuts_distractions_away_counts_as_without() -> None:
+    case = Case("d1", 4, ("x y", "a", "b", "q"), "r", (0,))
+    found = result_of(Fake(window=2), sets=[DistractingSet("mine", [case])]).models["fake@1"].sets["mine"]
+    assert (found.samples, found.without_distraction) == (0, 1)
+    assert found["das_ratio"].value is None
+    assert json.dumps(found.to_dict()["reasons"])
+
+
+def test_layers_and_heads_can_be_chosen() -> None:
+    fake = Fake(kind="transformer", shape=(2, 3))
+    assert result_of(fake, scoring=Scoring(layer=1, head=-1)).models["fake@1"].sets["mine"].heads.ratio.shape == (2, 3)
+    with pytest.raises(UsageError, match="2 layers"):
+        result_of(fake, scoring=Scoring(layer=2))
+    shown = result_of(fake).to_dict()["models"]["fake@1"]["sets"]["mine"]["heads"]
+    assert np.array(shown["das_ratio_of_means"]).shape == (2, 3)
+    expected = (4 / 6 + 9 / 6) / (6 / 6 + 3 / 6)
+    assert shown["best"]["das_ratio_of_means"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_work_that_was_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("turnwise.distract.measure.AT_ONCE", 3)
+    first, second = Fake(), Fake()
+    whole = measure({"m": first}, [SET], work=tmp_path)[0].table
+    assert first.calls == [3, 1]
+    next(tmp_path.glob("*.parquet")).unlink()  # as if killed in between
+    again = measure({"m": second}, [SET], work=tmp_path)[0].table
+    assert repr(again.to_pylist()) == repr(whole.to_pylist())  # NaN, too
+    assert second.calls in ([3], [1])
+    other = Fake(name="fake@2")  # other weights
+    measure({"m": other}, [SET], work=tmp_path)
+    assert other.calls == [3, 1]
+    changed = Fake()
+    measure({"m": changed}, [SET], work=tmp_path, scoring=Scoring("per_token"))
+    assert changed.calls == [3, 1]
+
+
+def test_models_are_compared_over_the_same_contexts() -> None:
+    corpus = generate(dialogues=60, seed=3)
+    sets = make_sets(corpus, names=["random-1.0"], seed=1)
+    blind = Fake(lambda context: [1.0] * len(context), name="blind@1")
+    result = result_of(blind, Fake(name="words@1"), sets=sets)
+    one = result.comparisons["words@1"]["random-1.0"]
+    ratios = [result.models[name].sets["random-1.0"]["das_ratio"].value for name in result.models]
+    assert one.difference.value == pytest.approx(ratios[0] - ratios[1])
+    assert one.p_holm == one.p_value  # the only test of the table
+    assert result.to_dict()["compared_with"] == "blind@1"
+
+
+def test_influence_by_hand() -> None:
+    """Leaving a turn out raises log p, minus the words of the context, by its words: falls are below 0."""
+    found = influence(Fake(), CASES)
+    assert found.distraction_fall.value == pytest.approx(-(1 + 3) / 2)
+    assert found.history_fall.value == pytest.approx(-(1.5 + 1) / 2)
+    assert found.ratio.value == pytest.approx((1 + 3) / (1.5 + 1))
+    assert found.ratio.n == 2
+
+
+def test_behaviour_by_hand() -> None:
+    found = behaviour(["a b", "same", "x", "y"], ["b c", "same", "z", "y"], CASES, ratios=[0.9, 0.1, 0.0, 0.0])
+    assert found.changed.value == 0.5  # of the two that got a distraction
+    assert found.kept_words.value == pytest.approx((2 * 1 / 4 + 1) / 2)
+
+
+def test_an_examination_is_written_whole_and_read_back(tmp_path: Path) -> None:
+    corpus = generate(dialogues=60, seed=3)
+    sets = make_sets(corpus, names=["random-1.0", "rare-end"], seed=1, limit=5)
+    models = {"even": Fake(lambda context: [1.0] * len(context), name="even@1"), "words": Fake()}
+    found = examine(models, sets, wish=Wish(has_influence=True, has_behaviour=True))
+    out = write_result(found.result, found.measured, tmp_path / "run", pictures=found.pictures)
+    run = read_run(out)
+    assert run.instrument == "distract"
+    assert run.data["models"]["words"]["sets"]["rare-end"]["influence_ratio"]["value"] > 0
+    assert run.data["sets"]["rare-end"]["fingerprint"] == sets[2].fingerprint
+    assert {path.name for path in (out / "tables").glob("*.tex")} >= {"das-ratio.tex", "attention-scores.tex"}
+    latex = (out / "tables" / "das-ratio.tex").read_text()
+    assert latex.count(r"\textbf") == 4  # the lowest of each set, and both perplexities, which are the same
+    page = (out / "report.html").read_text()
+    assert "Where words looks" in page
+    assert "put in" in page
+
+
+def test_user_text_is_escaped_in_the_picture(tmp_path: Path) -> None:
+    turns = ["<script>alert(1)</script> hello", "fine", "and you", "good", "ok"]
+    dialogues = [
+        Dialogue(tuple(Turn("AB"[k % 2], text) for k, text in enumerate(turns)), id=f"d{n}", split=split)
+        for n, split in enumerate(("train", "train", "test"))
+    ]
+    dialogues[0] = dialogues[0]._replace(turns=tuple(Turn("A", f"other {k} <b>words</b>") for k in range(6)))
+    corpus = Corpus.of(dialogues, name="evil")
+    found = examine({"m": Fake(words)}, make_sets(corpus, names=["random-1.0"]))
+    page = (
+        write_result(found.result, found.measured, tmp_path / "run", pictures=found.pictures) / "report.html"
+    ).read_text()
+    assert found.pictures
+    assert "<script>alert(1)" not in page
+    assert "<b>words" not in page
+
+
+@pytest.mark.parametrize("size", [1, 7, 64])
+def test_results_do_not_depend_on_batches(size: int) -> None:
+    pytest.importorskip("torch")
+    from tests.model.samples import network
+
+    from turnwise.model import Settings, Vocabulary
+    from turnwise.model.seq2seq import Seq2SeqModel
+
+    corpus = generate(dialogues=30, seed=5)
+    vocabulary = Vocabulary.of(corpus.turn_column("text").to_pylist(), size=300)
+    sets = make_sets(corpus, names=["random-0.7"], seed=1, limit=2)
+    found = []
+    for attention in ("token", "static", "dynamic"):
+        settings = Settings(attention=attention, layers=2, width=8, embedding=8, vocabulary=len(vocabulary))  # type: ignore[arg-type]
+        asked = Seq2SeqModel(network(settings, scale=1.0), vocabulary, batch_size=size)
+        table = measure({"m": asked}, sets)[1].table
+        alone = [measure({"m": asked}, [DistractingSet("one", [case])])[0].table for case in sets[1].cases[:6]]
+        for name in ("distraction", "history", "log_likelihood"):
+            together = table[name].to_numpy()[:6]
+            assert together.tolist() == pytest.approx(
+                [one[name][0].as_py() for one in alone], abs=1e-5, rel=1e-6, nan_ok=True
+            )
+        found.append(table)
+    assert not found[0].equals(found[1])

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from turnwise.distract.scores import averaged, case_scores, head_means, log_scores
+from turnwise.distract.sets import Case
+from turnwise.model.protocol import Attention, Kind
+
+# History "a", distraction "b", History "c", Query "d".
+CASE = Case("d1", 4, ("a", "b", "c", "d"), "e", (1,))
+
+
+def attention(*shares: float, tokens: tuple[int, ...] = (2, 2, 2, 2), kind: Kind = "static") -> Attention:
+    with np.errstate(divide="ignore"):
+        log = np.log(np.array(shares, dtype=np.float64)).astype(np.float32)
+    return Attention(log.reshape(1, 1, -1), np.array(tokens), kind)
+
+
+def percent(seen: Attention, normalisation: str = "utterance") -> list[float]:
+    return [round(100 * float(one), 4) for one in np.exp(log_scores(seen, normalisation=normalisation))[0, 0]]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["static", "dynamic"])
+def test_hierarchical_scores_are_shares_times_utterances(kind: Kind) -> None:
+    seen = attention(0.4, 0.1, 0.2, 0.3, kind=kind)
+    assert percent(seen) == [160.0, 40.0, 80.0, 120.0]  # 4 · share
+    assert percent(seen, "as_printed") == [160.0, 40.0, 80.0, 120.0]  # equation 7 prints q for these
+
+
+def test_token_scores_by_their_three_ways() -> None:
+    seen = attention(0.4, 0.1, 0.2, 0.3, tokens=(5, 1, 2, 2), kind="token")
+    assert percent(seen) == [160.0, 40.0, 80.0, 120.0]
+    assert percent(seen, "as_printed") == [100.0, 25.0, 50.0, 75.0]  # 10/4 · share
+    assert percent(seen, "per_token") == [80.0, 100.0, 100.0, 150.0]  # 10 · share / tokens
+
+
+def test_the_ratio_of_a_context_by_hand() -> None:
+    scores = case_scores(averaged(log_scores(attention(0.4, 0.1, 0.2, 0.3))), CASE)
+    assert math.exp(scores.distraction) == pytest.approx(0.4)
+    assert math.exp(scores.history) == pytest.approx((1.6 + 0.8) / 2)
+    assert (math.exp(scores.first), math.exp(scores.last)) == (pytest.approx(1.6), pytest.approx(0.8))
+    assert math.exp(scores.log_ratio) == pytest.approx(0.4 / 1.2)
+
+
+def test_the_factor_of_the_printed_equation_leaves_the_ratio_as_it_is() -> None:
+    seen = attention(0.4, 0.1, 0.2, 0.3, tokens=(5, 1, 2, 2), kind="token")
+    ratios = [
+        case_scores(averaged(log_scores(seen, normalisation=how)), CASE).log_ratio
+        for how in ("utterance", "as_printed")
+    ]
+    assert ratios[0] == pytest.approx(ratios[1])
+
+
+def test_uniform_attention_has_a_ratio_of_exactly_one() -> None:
+    scores = case_scores(averaged(log_scores(attention(0.25, 0.25, 0.25, 0.25))), CASE)
+    assert math.exp(scores.log_ratio) == 1.0
+    assert percent(attention(0.25, 0.25, 0.25, 0.25)) == [100.0] * 4
+
+
+def test_shares_too_small_for_a_floating_point_number_have_a_ratio() -> None:
+    tiny = Attention(np.array([[[-800.0, -802.0, -800.0, 0.0]]], dtype=np.float32), np.array([1, 1, 1, 1]), "static")
+    assert math.exp(case_scores(averaged(log_scores(tiny)), CASE).log_ratio) == pytest.approx(math.exp(-2))
+
+
+def test_what_was_not_read_counts_nowhere() -> None:
+    seen = attention(0.0, 0.2, 0.3, 0.5, tokens=(0, 2, 2, 2))
+    scores = averaged(log_scores(seen))
+    assert math.isnan(scores[0])
+    assert [round(100 * math.exp(one), 3) for one in scores[1:]] == [60.0, 90.0, 150.0]  # three were read
+    found = case_scores(scores, CASE)
+    assert math.exp(found.first) == math.exp(found.last) == pytest.approx(0.9)
+    cut = case_scores(averaged(log_scores(attention(0.0, 0.0, 0.4, 0.6, tokens=(0, 0, 2, 2)))), CASE)
+    assert math.isnan(cut.distraction)
+    assert math.isnan(cut.log_ratio)
+
+
+def test_heads_are_averaged_as_shares_and_blind_ones_left_out() -> None:
+    log = np.log(np.array([[[0.4, 0.1, 0.2, 0.3], [0.2, 0.3, 0.2, 0.3]], [[0.1, 0.2, 0.3, 0.4], [np.nan] * 4]]))
+    seen = Attention(log.astype(np.float32), np.array([2, 2, 2, 2]), "transformer")
+    mean = np.exp(averaged(log_scores(seen))) / 4
+    assert mean.tolist() == pytest.approx([0.7 / 3, 0.2, 0.7 / 3, 1.0 / 3])
+    distraction, history = head_means(log_scores(seen), CASE)
+    assert distraction[0].tolist() == pytest.approx([0.4, 1.2])
+    assert history[0].tolist() == pytest.approx([1.2, 0.8])
+
+
+@given(st.lists(st.floats(0.01, 1.0), min_size=1, max_size=8))
+def test_scores_of_a_context_average_to_a_hundred_percent(weights: list[float]) -> None:
+    shares = [weight / sum(weights) for weight in weights]
+    seen = attention(*shares, tokens=tuple([3] * len(shares)))
+    for how in ("utterance", "per_token"):
+        assert np.exp(log_scores(seen, normalisation=how)).mean() == pytest.approx(1.0, rel=1e-5)  # type: ignore[arg-type]

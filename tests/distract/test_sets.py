@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from turnwise.corpus import Corpus, Dialogue, Turn, generate
+from turnwise.distract.examine import make_sets
+from turnwise.distract.sets import NINE, Case, Maker, SetName, chosen_names, put_in, slot_of
+from turnwise.distract.stored import read_sets, write_sets
+from turnwise.errors import CorpusError, OutputError, TurnwiseError, UsageError
+
+
+def dialogue(name: str, *texts: str, split: str = "all") -> Dialogue:
+    return Dialogue(tuple(Turn("AB"[place % 2], text) for place, text in enumerate(texts)), id=name, split=split)
+
+
+TEST = Corpus.of([dialogue("t1", "a", "b", "c", "d", "e"), dialogue("t2", "x", "y")], name="test")
+TRAINING = Corpus.of([dialogue("n1", "k", "l", "a"), dialogue("n2", "m", "n")], name="training")
+
+
+def test_the_nine_sets_of_the_paper() -> None:
+    assert chosen_names(["all"]) == list(NINE)
+    assert NINE[:3] == ("random-0.5", "random-0.7", "random-1.0")
+    assert set(NINE[3:]) == {
+        f"{style}-{place}" for style in ("frequent", "rare") for place in ("begin", "middle", "end")
+    }
+    assert chosen_names(["rare", "random-1", "given"])[3:] == ["random-1.0", "given-begin", "given-middle", "given-end"]
+
+
+@pytest.mark.parametrize("name", ["random-0.25", "random-1.0", "frequent-begin", "rare-end-4", "random-0.5-3"])
+def test_a_name_says_what_it_is(name: str) -> None:
+    assert str(SetName.parse(name)) == name
+
+
+@pytest.mark.parametrize(
+    "name", ["random", "random-0", "random-1.5", "random-x", "rare", "rare-top", "rare-end-0", "x", ""]
+)
+def test_a_wrong_name_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match=r"random-0\.7"):
+        SetName.parse(name)
+
+
+def test_where_sentences_go() -> None:
+    """Table 2 of the paper: before History, in its middle, and between History and the Query."""
+    case = Case("d", 4, ("a", "b", "c", "q"), "r")
+    made = {place: put_in(case, ["x", "y"], [slot_of(case, place)] * 2) for place in ("begin", "middle", "end")}
+    assert made["begin"].context == ("x", "y", "a", "b", "c", "q")
+    assert made["middle"].context == ("a", "x", "y", "b", "c", "q")  # slot ⌊3/2⌋
+    assert made["end"].context == ("a", "b", "c", "x", "y", "q")
+    assert [one.distractions for one in made.values()] == [(0, 1), (1, 2), (3, 4)]
+    assert made["middle"].history == [0, 3, 4]
+
+
+@given(st.lists(st.text(max_size=2), min_size=1, max_size=6), st.lists(st.integers(0, 5), max_size=4))
+def test_taking_distractions_out_again_leaves_the_context(context: list[str], slots: list[int]) -> None:
+    slots = [slot % len(context) for slot in slots]
+    case = put_in(Case("d", 1, tuple(context), "r"), [f"new {n}" for n in range(len(slots))], slots)
+    assert [turn for place, turn in enumerate(case.context) if place not in case.distractions] == context
+    assert sorted(case.context[place] for place in case.distractions) == [f"new {n}" for n in range(len(slots))]
+    assert case.context[-1] == context[-1]  # the Query stays last
+    assert all(place < len(case.context) - 1 for place in case.distractions)
+
+
+def test_random_distractions_come_from_other_dialogues_and_say_something_else() -> None:
+    made = Maker(TEST, TRAINING, seed=3).make("random-1.0")
+    drawn = [(case.dialogue, case.context[place]) for case in made.cases for place in case.distractions]
+    assert len(drawn) == 2 * 5
+    assert {text for _, text in drawn} <= {"k", "l", "a", "m", "n"}
+    assert ("t1", "a") not in drawn  # is said in t1
+    within = Maker(TRAINING, TRAINING, seed=0).make("random-1.0")
+    for case in within.cases:
+        assert not {case.context[place] for place in case.distractions} & set(
+            ("k", "l", "a") if case.dialogue == "n1" else ("m", "n")
+        )
+
+
+def test_what_is_drawn_depends_on_seed_set_and_context_alone() -> None:
+    corpus = generate(dialogues=60, seed=2)
+    test, training = corpus.split("test"), corpus.split("train")
+    whole = Maker(test, training, seed=1).make("random-0.7")
+    part = Maker(test[2:4], training, seed=1).make("random-0.7")
+    kept = {(case.dialogue, case.turn): case for case in whole.cases}
+    assert part.cases == [kept[case.dialogue, case.turn] for case in part.cases]
+    assert whole.fingerprint == Maker(test, training, seed=1).make("random-0.7").fingerprint
+    assert whole.fingerprint != Maker(test, training, seed=2).make("random-0.7").fingerprint
+
+
+def test_each_distraction_is_put_in_with_its_probability_at_any_place() -> None:
+    long = Corpus.of([dialogue(f"t{n}", *(f"{n} {k}" for k in range(5))) for n in range(500)], name="long")
+    cases = [case for case in Maker(long, TRAINING, seed=0).make("random-0.7").cases if case.turn == 4]
+    share = sum(len(case.distractions) for case in cases) / (2 * len(cases))
+    assert share == pytest.approx(0.7, abs=4 * (0.7 * 0.3 / 1000) ** 0.5)
+    alone = Counter(case.distractions[0] for case in cases if len(case.distractions) == 1)
+    assert sorted(alone) == [0, 1, 2, 3]  # slots 0 … |History|, |History| = 3
+    assert min(alone.values()) > 0.6 * max(alone.values())
+
+
+def test_the_last_response_of_each_dialogue() -> None:
+    cases = Maker(TEST, TRAINING, is_last_only=True).cases
+    assert [(case.dialogue, case.turn, case.response) for case in cases] == [("t1", 4, "e"), ("t2", 1, "y")]
+
+
+def test_sentences_that_a_user_gives() -> None:
+    made = Maker(TEST, TRAINING, sentences=["one", "two"]).make("given-end")
+    assert made.cases[3].context == ("a", "b", "c", "one", "two", "d")
+    with pytest.raises(UsageError, match="needs 2 sentences"):
+        Maker(TEST, TRAINING, sentences=["one"]).make("given-end")
+
+
+def test_sets_are_written_and_read_back(tmp_path: Path) -> None:
+    sets = make_sets(generate(dialogues=60, seed=2), names=["all"], seed=1)
+    assert [one.name for one in sets] == ["original", *NINE]
+    write_sets(sets, tmp_path / "sets")
+    again = read_sets(tmp_path / "sets")
+    assert [(one.name, one.fingerprint, one.about) for one in again] == [
+        (one.name, one.fingerprint, one.about) for one in sets
+    ]
+    assert list(again[3].cases) == list(sets[3].cases)
+    with pytest.raises(OutputError, match="--overwrite"):
+        write_sets(sets, tmp_path / "sets")
+    write_sets(sets[:2], tmp_path / "sets", overwrite=True)
+    assert len(read_sets(tmp_path / "sets")) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("{", "expected a case"),
+        ("[]", "a list"),
+        ('{"dialogue": "d", "turn": 1, "context": [], "response": "r", "distractions": []}', "context"),
+        ('{"dialogue": "d", "turn": 1, "context": ["q"], "response": "r", "distractions": [0]}', "distractions"),
+        ('{"dialogue": "d", "turn": 1, "context": ["q"], "response": 3, "distractions": []}', "response"),
+        ('{"dialogue": "d", "turn": 1, "context": ["q"], "response": "r", "distractions": []}', "fingerprint"),
+    ],
+)
+def test_a_changed_file_is_refused_by_line(line: str, words: str, tmp_path: Path) -> None:
+    write_sets([Maker(TEST, TRAINING).original()], tmp_path / "sets")
+    (tmp_path / "sets" / "original.jsonl").write_text(line + "\n")
+    with pytest.raises(CorpusError, match=words):
+        read_sets(tmp_path / "sets")
+
+
+def test_a_folder_of_something_else_is_refused_and_kept(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(TurnwiseError, match=r"sets\.json"):
+        write_sets([Maker(TEST, TRAINING).original()], tmp_path, overwrite=True)
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+    with pytest.raises(UsageError, match="distract sets"):
+        read_sets(tmp_path)
+
+
+def test_one_dialogue_alone_has_no_others() -> None:
+    one = Corpus.of([dialogue("only", "a", "b", "c")], name="one")
+    with pytest.raises(CorpusError, match="other dialogues"):
+        Maker(one, one).make("random-1.0")
