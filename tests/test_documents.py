@@ -19,7 +19,7 @@ def snippets(name: str) -> str:
     return "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/overlap.md"])
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/overlap.md", "docs/distract.md"])
 def test_python_snippets_run(name: str, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", snippets(name)], capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
