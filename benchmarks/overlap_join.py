@@ -16,6 +16,7 @@ code in C++ and are not among them.
 
     python benchmarks/overlap_join.py                                  # all rows, writes benchmarks/overlap_join.json
     python benchmarks/overlap_join.py --sizes 10000 --engines turnwise scipy --out /dev/null
+    python benchmarks/overlap_join.py --table                          # prints the tables of docs/overlap.md
 
 An engine that outlasts `--limit-seconds`, or that took a twenty-fifth of it on a tenth of the texts, is not tried on
 harder rows; its rows say so.
@@ -56,6 +57,7 @@ MEMORY = 14 << 30  # bytes an engine may map; more is a failure, and the machine
 Keys = np.ndarray[Any, Any]  # first * n + second of each pair, ascending
 Outcome = tuple[float, float, Keys]  # seconds of tokenising, seconds of joining, pairs
 
+ENOUGH = 0.95  # recall of an approximate engine that is worth a comparison
 GOALS = {
     "times_faster_than_fastest_exact_at_100k_utterances": 25,
     "kernel_seconds_at_100k": 0.15,
@@ -256,13 +258,19 @@ def measured(
         except subprocess.TimeoutExpired:
             return {"outlasted_seconds": limit}, np.zeros(0, np.int64)
         except subprocess.CalledProcessError as error:
-            return {"failed": error.stderr.strip().splitlines()[-1] if error.stderr else str(error)}, np.zeros(0)
+            return {"failed": _why(error)}, np.zeros(0)
         found = json.loads((Path(folder) / "times.json").read_text())
         keys = np.load(Path(folder) / "keys.npy")
     tokenising, joining = (statistics.median(column) for column in zip(*found["times"], strict=True))
     totals = [sum(pair) for pair in found["times"]]
     row = {"seconds": statistics.median(totals), "tokenising": tokenising, "joining": joining, "runs": len(totals)}
     return row | {name: found[name] for name in ("kernel", "bytes_per_text") if name in found}, keys
+
+
+def _why(error: subprocess.CalledProcessError) -> str:
+    """The line that says what went wrong; what a killed process said of memory comes before its last line."""
+    lines = (error.stderr or str(error)).strip().splitlines()
+    return next((line for line in lines if "memory" in line.lower()), lines[-1])
 
 
 # --- All rows ---------------------------------------------------------------------------------------------------------
@@ -328,6 +336,40 @@ def _compared(
     return result
 
 
+def table(found: list[dict[str, Any]]) -> str:
+    """Ours, the fastest exact one, and the fastest approximate one that finds 95 % of the pairs."""
+    lines = [
+        "| texts | at | ours, s | kernel, s | bytes a text | pairs | fastest exact peer | fastest approximate peer |",
+        "|---|--:|--:|--:|--:|--:|---|---|",
+    ]
+    blocks = dict.fromkeys((row["unit"], row["texts"], row["threshold"]) for row in found)
+    for unit, size, threshold in blocks:
+        mine = [row for row in found if (row["unit"], row["texts"], row["threshold"]) == (unit, size, threshold)]
+        ours = next(row for row in mine if row["engine"] == "turnwise")
+        timed = [row for row in mine if "seconds" in row and row is not ours]
+        exact = [row for row in timed if row["kind"] == "exact"]
+        near = [row for row in timed if row["kind"] == "approximate" and row["recall"] >= ENOUGH]
+        lines.append(
+            f"| {size:,} {unit}s | {threshold:g} | {ours['seconds']:.2f} | {_number(ours.get('kernel'))} "
+            f"| {ours['bytes_per_text']:,.0f} | {ours['found']:,} | {_fastest(exact)} | {_fastest(near)} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _fastest(some: list[dict[str, Any]]) -> str:
+    if not some:
+        return "none ended"
+    best = min(some, key=lambda row: row["seconds"])
+    option = f" {best['option']}" if best["kind"] == "approximate" else ""
+    alone = best["joining_times_ours_in_all"]
+    recall = f", recall {best['recall']:.3f}" if best["kind"] == "approximate" else ""
+    return f"{best['engine']}{option}: {best['seconds']:.1f} s, **{best['times_ours']:.1f}×** ours ({alone:.1f}× joining alone){recall}"
+
+
 def main() -> None:
     """Run all rows and write them."""
     if sys.argv[1:2] == ["--child"]:
@@ -343,7 +385,11 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--limit-seconds", type=float, default=400)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
+    parser.add_argument("--table", action="store_true", help="print the committed rows")
     arguments = parser.parse_args()
+    if arguments.table:
+        print(table(json.loads(Path(__file__).with_suffix(".json").read_text())["rows"]), end="")
+        return
     found = []
     for row in rows(arguments):
         found.append(row)

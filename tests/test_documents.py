@@ -70,6 +70,13 @@ def test_the_speeds_of_training_are_those_committed() -> None:
     assert re.findall(r"<!-- train speed -->\n(.*?)<!-- end -->", document, re.DOTALL) == [printed]
 
 
+def test_the_speeds_of_the_join_are_those_committed() -> None:
+    command = [sys.executable, str(ROOT / "benchmarks" / "overlap_join.py"), "--table"]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    document = (ROOT / "docs" / "overlap.md").read_text(encoding="utf-8")
+    assert re.findall(r"<!-- join -->\n(.*?)<!-- end -->", document, re.DOTALL) == [printed]
+
+
 def test_the_cleaned_dailydialog_is_what_the_command_prints(data: Path) -> None:
     command = [sys.executable, str(ROOT / "examples" / "cleaned_dailydialog.py"), str(data / "dailydialog")]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
