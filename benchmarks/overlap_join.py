@@ -367,7 +367,8 @@ def _fastest(some: list[dict[str, Any]]) -> str:
     option = f" {best['option']}" if best["kind"] == "approximate" else ""
     alone = best["joining_times_ours_in_all"]
     recall = f", recall {best['recall']:.3f}" if best["kind"] == "approximate" else ""
-    return f"{best['engine']}{option}: {best['seconds']:.1f} s, **{best['times_ours']:.1f}×** ours ({alone:.1f}× joining alone){recall}"
+    ratios = f"**{best['times_ours']:.1f}×** ours ({alone:.1f}× joining alone)"
+    return f"{best['engine']}{option}: {best['seconds']:.1f} s, {ratios}{recall}"
 
 
 def main() -> None:
