@@ -1,7 +1,7 @@
 # Two commands: `make demo` makes the report, `make test` runs what CI runs. Both build .venv first.
 PYTHON ?= python3
 BIN := .venv/bin
-EXTRAS := metrics,glove,models,hub,spark,demo,dev
+EXTRAS := metrics,glove,models,gguf,hub,spark,demo,dev
 READY := .venv/.ready
 
 .PHONY: demo test setup system-packages lint benchmarks clean
@@ -21,7 +21,7 @@ lint: setup
 setup: $(READY)
 
 # Built again only when what it is built from changes.
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt Makefile
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Turnwise needs Python 3.11 or newer: make PYTHON=python3.11 …")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip

@@ -105,6 +105,8 @@ def test_presets_stand_beside_the_papers_counts() -> None:
         (["--insert", "0.5", "--attention-reduction", "median"], "Unknown reduction 'median'"),
         (["--tokens", "letters"], "Unknown kind of tokens 'letters'"),
         (["--device", "gpu"], "Unknown device 'gpu'"),
+        (["--device", "meta"], "Device 'meta' cannot be used here"),
+        (["--device", "mps"], "Device 'mps' cannot be used here"),
         (["--dtype", "float8"], "precision"),
         (["--validation-split", "dev"], "No split 'dev'"),
     ],
@@ -118,6 +120,50 @@ def test_a_run_is_resumed_on_the_command_line(model: Path, corpus: Path) -> None
     assert "Give --resume" in refused("train", corpus, *CHEAP, "--insert", "0.7", "--epochs", "1", "--out", model)
     result = as_json("train", corpus, *CHEAP, "--insert", "0.7", "--epochs", "2", "--out", model, "--resume")
     assert result["epochs"] == 2
+
+
+@pytest.mark.parametrize("device", ["meta", "mps"])
+@pytest.mark.parametrize("command", ["perplexity", "generate"])
+def test_a_device_that_cannot_be_used_is_one_line(
+    command: str, device: str, model: Path, corpus: Path, tmp_path: Path
+) -> None:
+    out = ("--out", tmp_path / "said.jsonl") if command == "generate" else ()
+    why = refused(command, model, corpus, *out, "--device", device)
+    assert why.startswith(f"Device '{device}' cannot be used here (") and why.endswith("Give --device auto or cpu.")
+
+
+@pytest.mark.parametrize("arguments", [("--window", "10"), ("--joining", "plain"), ("--separator", "eos")])
+def test_what_only_hugging_face_models_have_is_refused_for_ours(
+    arguments: tuple[str, str], model: Path, corpus: Path
+) -> None:
+    why = refused("perplexity", model, corpus, "--device", "cpu", *arguments)
+    assert why == f"--window, --joining and --separator are for Hugging Face models; {model} is ours."
+
+
+def test_a_model_is_asked_with_as_much_context_as_it_was_trained_with(model: Path, corpus: Path) -> None:
+    asked = as_json("perplexity", model, corpus, "--device", "cpu")["perplexity"]
+    assert "|context-turns:2|" in asked["signature"]  # of SMALL
+    assert asked == as_json("perplexity", model, corpus, "--device", "cpu", "--context-turns", "2")["perplexity"]
+    assert (
+        "|context-turns:1|"
+        in as_json("perplexity", model, corpus, "--device", "cpu", "--context-turns", "1")["perplexity"]["signature"]
+    )
+
+
+def test_what_the_family_did_not_read_is_in_the_result(model: Path, corpus: Path) -> None:
+    found = as_json("perplexity", model, corpus, "--device", "cpu")
+    assert found["cut"] == {"contexts": 0, "turns": 0}
+    assert 0 < found["unknown_share"] < 1  # of a vocabulary of 200
+
+
+def test_only_the_responses_of_one_speaker_are_measured(model: Path, corpus: Path) -> None:
+    whole, part = (
+        as_json("perplexity", model, corpus, "--device", "cpu", "--responses", who) for who in ("all", "system")
+    )
+    left_out = whole["perplexity"]["n"] - part["perplexity"]["n"]
+    assert (part["responses_of"], part["left_out"]) == ("system", {"not said by system": left_out})
+    assert left_out > 0 and whole["left_out"] == {}
+    assert "|responses:system|" in part["perplexity"]["signature"]
 
 
 def test_a_folder_that_is_no_model_is_one_line_and_exit_code_2(corpus: Path, tmp_path: Path) -> None:

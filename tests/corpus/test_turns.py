@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from itertools import pairwise
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnwise.corpus import Corpus, Dialogue, Sample, Turn, merge_turns, samples
+from turnwise.corpus.turns import Said, said_by
 from turnwise.errors import UsageError
 
 BURSTS = Dialogue(
@@ -71,3 +73,54 @@ def test_samples_become_a_table_of_pairs(corpus: Corpus) -> None:
 def test_a_context_without_turns_is_refused(corpus: Corpus) -> None:
     with pytest.raises(UsageError, match="at least one turn"):
         samples(corpus, context_turns=0)
+
+
+def spoken(*speakers: str) -> Corpus:
+    """One dialogue; each turn's text is its place."""
+    return Corpus.of([Dialogue(tuple(Turn(speaker, str(place)) for place, speaker in enumerate(speakers)))])
+
+
+def test_samples_know_who_said_each_turn() -> None:
+    (_, last) = samples(spoken("System", "USER", "ann"))
+    assert all(isinstance(turn, Said) for turn in (*last.context, last.response))
+    said = [turn for turn in (*last.context, last.response) if isinstance(turn, Said)]
+    assert [(turn.speaker, turn.role) for turn in said] == [("System", "system"), ("USER", "user"), ("ann", "")]
+
+
+@pytest.mark.parametrize(
+    ("speakers", "roles"),
+    [
+        (("user", "system", "user", "system"), ["user", "assistant", "user", "assistant"]),  # MultiWOZ, concierge
+        (("USER", "SYSTEM"), ["user", "assistant"]),  # SGD
+        (("system", "user", "assistant"), ["system", "user", "assistant"]),
+        (("user", "assistant", "system", "user"), ["user", "assistant", "system", "user"]),  # told on the way
+        (("system", "user", "user"), ["system", "user", "user"]),  # a prompt that nobody has answered yet
+    ],
+)
+def test_a_system_that_answers_where_there_is_no_assistant_is_one(speakers: tuple[str, ...], roles: list[str]) -> None:
+    *_, last = samples(spoken(*speakers))
+    assert [turn.role for turn in (*last.context, last.response) if isinstance(turn, Said)] == roles
+
+
+def test_a_turn_that_was_said_is_a_string_like_any_other() -> None:
+    turn = Said("hi", "user")
+    again = pickle.loads(pickle.dumps(turn))
+    assert (turn, hash(turn), repr(turn), turn + "!") == ("hi", hash("hi"), "'hi'", "hi!")
+    assert (again, again.speaker, again.role) == ("hi", "user", "user")
+
+
+@pytest.mark.parametrize(("speaker", "expected"), [("assistant", ["2", "4"]), ("User", ["1", "3"])])
+def test_responses_of_one_speaker_are_taken_and_contexts_stay(speaker: str, expected: list[str]) -> None:
+    found = samples(spoken("system", "user", "assistant", "user", "assistant"), responses=speaker)
+    assert [sample.response for sample in found] == expected
+    assert [len(sample.context) for sample in found] == [int(each) for each in expected]
+
+
+def test_a_speaker_of_another_dialogue_is_not_taken_for_this_one() -> None:
+    two = Corpus.of([*spoken("user", "system"), *spoken("system", "user", "assistant")])
+    assert said_by(two, "assistant").tolist() == [False, True, False, False, True]
+
+
+def test_a_speaker_that_does_not_exist_gets_a_suggestion() -> None:
+    with pytest.raises(UsageError, match=r"Unknown speaker 'assitant'. Did you mean 'assistant'\?"):
+        samples(spoken("user", "assistant"), responses="assitant")

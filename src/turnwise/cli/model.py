@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
 import typer
@@ -22,6 +23,9 @@ from turnwise.cli.console import (
 )
 from turnwise.cli.train import ContextTurns, Device
 
+if TYPE_CHECKING:
+    from turnwise.model import DialogueModel
+
 GENERATE_EPILOG = (
     "Try: turnwise generate run concierge --out said.jsonl  ·  then: turnwise metrics said.jsonl said.jsonl"
 )
@@ -36,13 +40,30 @@ CorpusArgument = Annotated[str, typer.Argument(help="A file, a folder or a name.
 SplitOption = Annotated[str, typer.Option("--split", help="Which split (several: validation,test).")]
 BatchSize = Annotated[int, typer.Option("--batch-size", min=1, help="Contexts computed together.")]
 Dtype = Annotated[str, typer.Option("--dtype", help="float32 or bfloat16.")]
+ResponsesOption = Annotated[
+    str | None,
+    typer.Option("--responses", help="Of which speaker, or all. Usual: a chat model's assistant, where there is one."),
+]
+Window = Annotated[
+    int | None, typer.Option("--window", min=1, help="Tokens a Hugging Face model reads at once, if not its own limit.")
+]
+JoiningOption = Annotated[
+    str, typer.Option("--joining", help="Of a Hugging Face model's context: auto, chat (its template) or plain.")
+]
+SeparatorOption = Annotated[
+    str, typer.Option("--separator", help="Between plainly joined turns: auto, newline or eos (the end token).")
+]
 
 
 def perplexity(
     model: Model,
     corpus: CorpusArgument,
     split: SplitOption = "test",
+    responses: ResponsesOption = None,
     context_turns: ContextTurns = None,
+    window: Window = None,
+    joining: JoiningOption = "auto",
+    separator: SeparatorOption = "auto",
     device: Device = "auto",
     dtype: Dtype = "float32",
     batch_size: BatchSize = 64,
@@ -54,14 +75,15 @@ def perplexity(
     quiet: Quiet = False,
 ) -> None:
     """How well a model foresees a corpus's responses: perplexity of a token, with an interval over dialogues."""
-    from turnwise.model import load
     from turnwise.model import perplexity as measure
 
     quiet = quiet or json
+    reading = {"window": window, "joining": joining, "separator": separator}
     data = load_corpus([corpus], format=format, on_error=on_error, split=split, limit=limit, seed=seed, quiet=quiet)
-    asked = load(model, device=device, dtype=dtype, batch_size=batch_size)
+    asked = _load(model, device=device, dtype=dtype, batch_size=batch_size, quiet=quiet, **reading)
+    which: dict[str, Any] = {"context_turns": context_turns, "responses": responses}
     with progress_bar("reading responses", quiet=quiet) as progress:
-        found = measure(asked, data, context_turns=context_turns, seed=seed or 0, progress=progress)
+        found = measure(asked, data, **which, seed=seed or 0, progress=progress)
     if json:
         print_json(found.to_dict())
         return
@@ -71,6 +93,7 @@ def perplexity(
     rows = [[found.model, value, interval, score.n, found.dialogues, found.tokens]]
     print_table(["model", "perplexity", "interval", "responses", "dialogues", "tokens"], rows)
     typer.echo(score.signature)
+    _show_unread(found.to_dict())
 
 
 def generate(
@@ -84,7 +107,11 @@ def generate(
     top_k: Annotated[int, typer.Option("--top-k", min=0, help="Of sampling; 0: all words.")] = 0,
     top_p: Annotated[float, typer.Option("--top-p", min=0, max=1, help="Of sampling.")] = 1.0,
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Of a response.")] = 40,
+    responses: ResponsesOption = None,
     context_turns: ContextTurns = None,
+    window: Window = None,
+    joining: JoiningOption = "auto",
+    separator: SeparatorOption = "auto",
     device: Device = "auto",
     dtype: Dtype = "float32",
     batch_size: BatchSize = 64,
@@ -97,25 +124,50 @@ def generate(
 ) -> None:
     """Let a model answer every context of a split; deterministic, sampling under its --seed."""
     from turnwise.atomic import whole_file
-    from turnwise.model import Decoding, load, respond
+    from turnwise.model import Decoding, respond
 
     quiet = quiet or json
+    reading = {"window": window, "joining": joining, "separator": separator}
     chosen: Any = _method(method)
     sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed or 0}
     decoding = Decoding(chosen, beams=beams, max_tokens=max_tokens, **sampling)  # type: ignore[arg-type]
     data = load_corpus([corpus], format=format, on_error=on_error, split=split, limit=limit, seed=seed, quiet=quiet)
-    asked = load(model, device=device, dtype=dtype, batch_size=batch_size)
+    asked = _load(model, device=device, dtype=dtype, batch_size=batch_size, quiet=quiet, **reading)
     count = 0
+    which: dict[str, Any] = {"context_turns": context_turns, "responses": responses}
     with (
         whole_file(out) as unfinished,
         unfinished.open("wb") as file,
         progress_bar("answering", quiet=quiet) as progress,
     ):
-        for record in respond(asked, data, decoding=decoding, context_turns=context_turns, progress=progress):
+        written = respond(asked, data, decoding=decoding, **which, progress=progress)
+        for record in written:
             file.write(orjson.dumps(record) + b"\n")
             count += 1
-    shown = {"responses": count, "model": asked.name, "out": str(out)}
-    print_json(shown) if json else typer.echo(f"{count:,} responses of {asked.name} written to {out}")
+    if json:
+        print_json({"responses": count, "model": asked.name, "out": str(out), **written.to_dict()})
+        return
+    typer.echo(f"{count:,} responses of {asked.name} written to {out}")
+    _show_unread(written.to_dict())
+
+
+def _load(model: str, *, quiet: bool, **options: Any) -> DialogueModel:
+    """A model, with bars of its own only where somebody is looking."""
+    from turnwise.model import load
+
+    return load(model, quiet=quiet or not sys.stderr.isatty(), **options)
+
+
+def _show_unread(found: dict[str, Any]) -> None:
+    """What a model was not asked about, and what it did not read, where there is any."""
+    from turnwise.model.answers import in_words
+
+    if found["left_out"]:
+        typer.echo(f"left out: {in_words(found['left_out'])}")
+    if found["cut"] and found["cut"]["contexts"]:
+        typer.echo(f"cut: {found['cut']['contexts']:,} contexts lost {found['cut']['turns']:,} of their oldest turns")
+    if found["unknown_share"]:
+        typer.echo(f"unknown: {found['unknown_share']:.1%} of words")
 
 
 def _method(name: str) -> str:

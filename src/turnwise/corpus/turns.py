@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +13,14 @@ import pyarrow.compute as pc
 
 from turnwise.corpus.columns import Columns
 from turnwise.corpus.dialogue import NO_LABELS, Corpus, Dialogue, Turn
-from turnwise.errors import UsageError
+from turnwise.errors import UsageError, unknown_name
 
 SEPARATOR = " __eou__ "
 SLICE = 65_536  # samples whose contexts are joined at a time
+ROLES = ("system", "user", "assistant")  # of a chat
+NAMED = 8  # speakers that a message names
+
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def merge_turns(corpus: Corpus, *, separator: str = " ") -> Corpus:
@@ -44,8 +48,30 @@ def _joined(group: list[Turn], separator: str) -> Turn:
     return Turn(group[0].speaker, separator.join(turn.text for turn in group), labels)
 
 
+class Said(str):
+    """A turn's text that knows who said it, and in which role where the speaker has one of a chat's.
+
+    It is a string like any other, so whoever does not ask for the speaker needs to know nothing of it.
+
+    >>> turn = Said("Hello.", "Assistant")
+    >>> turn == "Hello.", turn.speaker, turn.role
+    (True, 'Assistant', 'assistant')
+    """
+
+    __slots__ = ("role", "speaker")
+    speaker: str
+    role: str  # system, user or assistant; empty: none of them
+
+    def __new__(cls, text: str = "", speaker: str = "", role: str | None = None) -> Self:
+        """Without a role, it is the speaker's name if that is one."""
+        said = super().__new__(cls, text)
+        name = speaker.lower() if role is None else role
+        said.speaker, said.role = speaker, name if name in ROLES else ""
+        return said
+
+
 class Sample(NamedTuple):
-    """A response and the turns before it."""
+    """A response and the turns before it; samples of a corpus have turns that know who `Said` them."""
 
     dialogue: str
     context: tuple[str, ...]
@@ -66,8 +92,9 @@ class Samples:
 
     def __iter__(self) -> Iterator[Sample]:
         sample, base = 0, 0
+        is_assistant = said_by(self.corpus, "assistant")
         for dialogue in self.corpus:
-            texts = dialogue.texts
+            texts = list(map(_said, dialogue.turns, is_assistant[base : base + len(dialogue.turns)]))
             while sample < len(self) and self.response[sample] < base + len(texts):
                 start, response = int(self.start[sample]) - base, int(self.response[sample]) - base
                 yield Sample(dialogue.id, tuple(texts[start:response]), texts[response])
@@ -98,8 +125,49 @@ class Samples:
         return pa.chunked_array(joined, pa.large_string())
 
 
-def samples(corpus: Corpus, *, context_turns: int | None = None) -> Samples:
+def _said(turn: Turn, is_assistant: bool) -> Said:
+    return Said(turn.text, turn.speaker, "assistant" if is_assistant else None)
+
+
+def said_by(corpus: Corpus, speaker: str) -> Flags:
+    """Which turns somebody says, whatever the case of the name: (turns,).
+
+    The assistant also speaks where a dialogue has none, but a `system` that answers: task-oriented corpora call it so.
+    """
+    speakers = pc.utf8_lower(corpus.turn_column("speaker"))
+    is_said = _equal(speakers, speaker.lower())
+    if speaker.lower() != "assistant":
+        return is_said
+    is_system = _equal(speakers, "system")
+    dialogue, is_first = _places(corpus)
+    has_assistant, has_answer = (
+        np.bincount(dialogue[flags], minlength=len(corpus)) > 0 for flags in (is_said, is_system & ~is_first)
+    )
+    is_said |= is_system & (has_answer & ~has_assistant)[dialogue]
+    return is_said
+
+
+def _equal(names: pa.ChunkedArray, name: str) -> Flags:
+    return np.asarray(pc.fill_null(pc.equal(names, name), False).to_numpy(), dtype=bool)
+
+
+def _places(corpus: Corpus) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Flags]:
+    """The dialogue of each turn, and whether it opens it."""
+    turns = corpus.turns_per_dialogue
+    dialogue = np.repeat(np.arange(len(turns)), turns)
+    return dialogue, np.diff(dialogue, prepend=-1) > 0
+
+
+def _no_such_speaker(corpus: Corpus, speaker: str) -> UsageError:
+    counts = pc.value_counts(corpus.turn_column("speaker").combine_chunks()).to_pylist()
+    common = sorted(counts, key=lambda row: -row["counts"])[:NAMED]
+    return unknown_name("speaker", speaker, [str(row["values"]) for row in common])
+
+
+def samples(corpus: Corpus, *, context_turns: int | None = None, responses: str | None = None) -> Samples:
     """Flatten dialogues into samples; `context_turns` limits how far back a context reaches.
+
+    `responses` names a speaker: only turns of that one are responses; contexts stay as they are.
 
     >>> len(samples(load("dailydialog/test"), context_turns=1))      # doctest: +SKIP
     6740
@@ -112,5 +180,10 @@ def samples(corpus: Corpus, *, context_turns: int | None = None) -> Samples:
     place = np.arange(len(dialogue))
     first = starts[dialogue]
     is_response = place > first
+    if responses is not None:
+        is_said = said_by(corpus, responses)
+        if not is_said.any():
+            raise _no_such_speaker(corpus, responses)
+        is_response &= is_said
     start = first if context_turns is None else np.maximum(first, place - context_turns)
     return Samples(corpus, dialogue[is_response], start[is_response], place[is_response])

@@ -4,30 +4,49 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from turnwise.errors import MissingExtraError, UsageError
 from turnwise.model.checkpoint import is_checkpoint, load_model
 from turnwise.model.protocol import DialogueModel
+
+if TYPE_CHECKING:
+    from turnwise.model.huggingface.conversation import Joining, Separator
 
 # Names of number types as people write them.
 DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
 
 def load(
-    path_or_name: str | Path, *, device: str = "auto", dtype: str = "float32", batch_size: int = 64
+    path_or_name: str | Path,
+    *,
+    device: str = "auto",
+    dtype: str = "float32",
+    batch_size: int = 64,
+    window: int | None = None,
+    joining: Joining = "auto",
+    separator: Separator = "auto",
+    quiet: bool = False,
 ) -> DialogueModel:
     """A folder written by `turnwise train` (or one of its checkpoints), or a Hugging Face path or name.
+
+    window, joining, separator: how a Hugging Face model reads contexts (see `load_huggingface`).
 
     >>> model = load("runs/static-ui")                    # its best checkpoint    # doctest: +SKIP
     >>> model = load("HuggingFaceTB/SmolLM2-135M")                                 # doctest: +SKIP
     """
     require_torch("A dialogue model")
-    options = {"device": choose_device(device), "dtype": DTYPES.get(dtype, dtype), "batch_size": batch_size}
+    options: dict[str, Any] = {"device": choose_device(device), "dtype": DTYPES.get(dtype, dtype)}
     if is_checkpoint(path_or_name) or _is_broken(Path(path_or_name)):
-        return load_model(path_or_name, **options)  # type: ignore[arg-type]
+        if (window, joining, separator) != (None, "auto", "auto"):
+            raise UsageError(
+                f"--window, --joining and --separator are for Hugging Face models; {path_or_name} is ours."
+            )
+        return load_model(path_or_name, batch_size=batch_size, **options)
     from turnwise.model.huggingface import load_huggingface
 
-    return load_huggingface(path_or_name, **options)  # type: ignore[arg-type]
+    reading: dict[str, Any] = {"window": window, "joining": joining, "separator": separator}
+    return load_huggingface(path_or_name, batch_size=batch_size, quiet=quiet, **options, **reading)
 
 
 def _is_broken(path: Path) -> bool:
@@ -36,7 +55,7 @@ def _is_broken(path: Path) -> bool:
 
 
 def choose_device(device: str) -> str:
-    """The device that a name means; `auto` is the first GPU, where there is one."""
+    """The device that a name means, tried; `auto` is the first GPU, where there is one."""
     import torch
 
     if device == "auto":
@@ -47,6 +66,11 @@ def choose_device(device: str) -> str:
         raise UsageError(f"Unknown device '{device}'. Give auto, cpu, cuda or cuda:N.") from error
     if kind == "cuda" and not torch.cuda.is_available():
         raise UsageError(f"Device '{device}' was asked for, but PyTorch finds no GPU. Give --device cpu.")
+    try:
+        torch.ones(1, device=device).item()  # `meta` makes tensors, but none that hold a number
+    except Exception as error:  # each backend complains in its own way
+        line = str(error).partition("\n")[0].rstrip(".")
+        raise UsageError(f"Device '{device}' cannot be used here ({line}). Give --device auto or cpu.") from error
     return device
 
 

@@ -1,16 +1,19 @@
 """What the rooms need from a dialogue model, and nothing more.
 
-A context is a dialogue's turns so far, oldest first, the last one being the Query. Whatever else is in a call (other
-contexts, their length) never changes the answer for one of them.
+A context is a dialogue's turns so far, oldest first, the last one being the Query. Turns are strings; one that is
+`Said` (`turnwise.corpus.turns`) also tells a chat model its role. Whatever else is in a call (other contexts, their
+length) never changes the answer for one of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+
+from turnwise.errors import UsageError
 
 Context = Sequence[str]
 Floats = np.ndarray[Any, np.dtype[np.float32]]
@@ -44,6 +47,24 @@ class Reading(NamedTuple):
 
     attention: Attention
     likelihood: Likelihood
+
+
+@dataclass
+class Account:
+    """What a model did not read of what it was given, over all calls so far; a model may have one as `account`."""
+
+    contexts: int = 0  # that lost their oldest turns
+    turns: int = 0  # that were lost with them
+    unknown: int = 0  # words that its vocabulary lacks
+    words: int = 0  # of which so many were read
+
+
+class TooLong(UsageError):
+    """Samples whose Query or response a model cannot read, by their places in the call: everything else can be."""
+
+    def __init__(self, message: str, parts: Mapping[int, str]) -> None:
+        super().__init__(message)
+        self.parts = parts  # place -> which part is too long: "Query" or "response"
 
 
 @dataclass(frozen=True)

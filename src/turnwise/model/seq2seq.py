@@ -19,24 +19,36 @@ from torch import Tensor
 
 from turnwise.errors import UsageError
 from turnwise.model.batch import Batch, Output
-from turnwise.model.batching import collate
+from turnwise.model.batching import collate, shapes_for
 from turnwise.model.generation import generate
 from turnwise.model.network import Seq2Seq, parameter_count, real_steps
-from turnwise.model.protocol import Attention, Context, Decoding, Floats, Kind, Likelihood, Reading
-from turnwise.model.vocabulary import Vocabulary
+from turnwise.model.protocol import Account, Attention, Context, Decoding, Floats, Kind, Likelihood, Reading
+from turnwise.model.vocabulary import UNKNOWN, Vocabulary
 
 __all__ = ["Seq2Seq", "Seq2SeqModel", "parameter_count"]
 
 Found = TypeVar("Found")
+Turns = Sequence[Sequence[int]]  # of one context, as token ids
 
 
 class Seq2SeqModel:
-    """A network and its vocabulary, as the rooms see them (`DialogueModel`)."""
+    """A network and its vocabulary, as the rooms see them (`DialogueModel`).
+
+    `context_turns` is how many turns of context it was trained with, None for all: what callers should give it, unless
+    they mean to ask something else. `account` counts contexts that were cut, and the responses' unknown words.
+    """
 
     def __init__(
-        self, network: Seq2Seq, vocabulary: Vocabulary, *, name: str = "seq2seq", batch_size: int = 64
+        self,
+        network: Seq2Seq,
+        vocabulary: Vocabulary,
+        *,
+        name: str = "seq2seq",
+        batch_size: int = 64,
+        context_turns: int | None = None,
     ) -> None:
         self.network, self.vocabulary, self.batch_size = network, vocabulary, batch_size
+        self.context_turns, self.account = context_turns, Account()
         self._name = name
 
     @cached_property
@@ -109,16 +121,30 @@ class Seq2SeqModel:
     ) -> list[Found]:
         """What `compute` finds for each context, in their order; computed in batches of like lengths."""
         turns, answers = self._tokens(contexts, responses)
-        order = sorted(range(len(turns)), key=lambda row: (sum(map(len, turns[row])) + len(turns[row]), row))
-        device = next(self.network.parameters()).device
+        order = sorted(range(len(turns)), key=lambda row: (_length(turns[row]), row))
         found: dict[int, Found] = {}
         with _at_rest(self.network):
             for first in range(0, len(order), self.batch_size):
                 rows = order[first : first + self.batch_size]
-                limit = self.network.settings.context_tokens
-                batch = collate([turns[row] for row in rows], [answers[row] for row in rows], context_tokens=limit)
-                found.update(zip(rows, compute(batch.to(device)), strict=True))
+                batch = self._batch([turns[row] for row in rows], [answers[row] for row in rows])
+                found.update(zip(rows, compute(batch), strict=True))
+        self._count(turns, answers)
         return [found[row] for row in range(len(turns))]
+
+    def _batch(self, contexts: Sequence[Turns], responses: Turns) -> Batch:
+        """On the network's device; on a GPU in few shapes, for every shape that comes twice is captured there."""
+        device = next(self.network.parameters()).device
+        limit = self.network.settings.context_tokens
+        return collate(contexts, responses, context_tokens=limit, shapes=shapes_for(device)).to(device)
+
+    def _count(self, contexts: Sequence[Turns], responses: Turns) -> None:
+        limit = self.network.settings.context_tokens
+        if limit is not None:
+            cut = [turns for turns in contexts if _length(turns) > limit]
+            self.account.contexts += len(cut)
+            self.account.turns += sum(_turns_before(limit, turns) for turns in cut)
+        self.account.words += sum(map(len, responses))
+        self.account.unknown += sum(token == UNKNOWN for response in responses for token in response)
 
     def _tokens(
         self, contexts: Sequence[Context], responses: Sequence[str] | None
@@ -128,6 +154,17 @@ class Seq2SeqModel:
         flat = iter(self.vocabulary.encode([turn for context in contexts for turn in context]))
         turns = [[next(flat) for _ in context] for context in contexts]
         return turns, self.vocabulary.encode(responses) if responses is not None else [[] for _ in contexts]
+
+
+def _length(turns: Turns) -> int:
+    """Tokens of a context, with a mark at the end of each turn."""
+    return sum(map(len, turns)) + len(turns)
+
+
+def _turns_before(tokens: int, turns: Turns) -> int:
+    """How many turns are wholly older than the last so many tokens."""
+    follow = np.cumsum([0, *(len(turn) + 1 for turn in reversed(turns[1:]))])  # each turn's later tokens, Query first
+    return int((follow >= tokens).sum())
 
 
 @contextmanager

@@ -102,6 +102,8 @@ def build(name: str, folder: Path) -> None:
         "bart": sentence_piece,
         "t5": t.ByT5Tokenizer,
         "bert": word_piece,
+        "prophetnet": sentence_piece,
+        "xlnet": byte_level,
     }
     tokenizer = tokenizers[name]()
     networks(name, tokenizer).save_pretrained(folder)
@@ -128,6 +130,9 @@ def networks(name: str, tokenizer: Any) -> Any:
         "vocab_size": 384,
         "initializer_factor": 1.0,
     }
+    prophetnet = {"vocab_size": 512, "hidden_size": 32, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "ngram": 2}
+    prophetnet |= {f"num_{side}_layers": 2 for side in ("encoder", "decoder")}
+    prophetnet |= {f"num_{side}_attention_heads": 4 for side in ("encoder", "decoder")}
     wide = {"initializer_range": 0.3}  # attention that is far from even
     makers: dict[str, Callable[[], Any]] = {
         "gpt2": lambda: t.GPT2LMHeadModel(t.GPT2Config(**SMALL, **ids, **wide, n_positions=128)),
@@ -140,6 +145,10 @@ def networks(name: str, tokenizer: Any) -> Any:
         "mamba": lambda: t.MambaForCausalLM(t.MambaConfig(vocab_size=512, hidden_size=16, num_hidden_layers=1, **ids)),
         "bart": lambda: t.BartForConditionalGeneration(t.BartConfig(**bart, **start, init_std=0.2)),
         "t5": lambda: t.T5ForConditionalGeneration(t.T5Config(**t5, **{**start, "decoder_start_token_id": 0})),
+        "prophetnet": lambda: t.ProphetNetForConditionalGeneration(t.ProphetNetConfig(**prophetnet, **start)),
+        "xlnet": lambda: t.XLNetLMHeadModel(
+            t.XLNetConfig(vocab_size=512, d_model=32, n_layer=2, n_head=4, d_inner=48, **ids, **wide)
+        ),
         "bert": lambda: t.BertModel(t.BertConfig(**SMALL, **wide, intermediate_size=48, max_position_embeddings=64)),
     }
     return makers[name]().eval()

@@ -149,3 +149,8 @@ def test_kind_and_lengths_are_told(model: Load) -> None:
 def test_a_network_without_attention_says_so(model: Load) -> None:
     with pytest.raises(UsageError, match="MambaForCausalLM gives no attention weights"):
         model("mamba").attend([["hi"]], ["a"])
+
+
+def test_a_network_whose_weights_are_none_says_so(model: Load) -> None:
+    with pytest.raises(UsageError, match="ProphetNetForConditionalGeneration gives scores in place of attention"):
+        model("prophetnet").attend(CONTEXTS, RESPONSES)

@@ -4,12 +4,14 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
 
 from turnwise.errors import UsageError
 from turnwise.model.huggingface.adapter import HuggingFaceModel
+from turnwise.model.huggingface.batches import Network
 from turnwise.model.huggingface.generation import Gumbel, generations
 from turnwise.model.huggingface.likelihood import likelihoods
 from turnwise.model.huggingface.samples import Sample
@@ -77,6 +79,40 @@ def test_a_beam_is_at_least_as_likely_as_greedy(model: Load) -> None:
         samples = [replace(prompt, target=ids) for prompt, ids in zip(prompts, written, strict=True)]
         chances.append([each.total for each in likelihoods(network, samples)])
     assert all(beam >= greedy - 1e-5 for greedy, beam in zip(*chances, strict=True))
+
+
+@pytest.mark.parametrize("name", ["gpt2", "bart"])
+def test_beams_are_compared_by_the_mean_of_a_token_or_by_the_sum(model: Load, name: str) -> None:
+    network, prompts = model(name).network, model(name).sampler.prompts(CONTEXTS * 2)
+    ends = list(range(100))  # so many that responses of all lengths end
+    chances = {}
+    for is_mean in (True, False):
+        decoding = Decoding("beam", max_tokens=8, length_normalised=is_mean)
+        written = generations(network, prompts, decoding=decoding, ends=ends)
+        # The end is the likeliest of its kind, for beam search takes that one.
+        chances[is_mean] = [_chance(network, *both, ends) for both in zip(prompts, written, strict=True)]
+    means, sums = ([total / steps for total, steps in chances[True]], [total for total, _ in chances[False]])
+    assert all(a >= total / steps - 1e-5 for a, (total, steps) in zip(means, chances[False], strict=True))
+    assert all(a >= total - 1e-5 for a, (total, _) in zip(sums, chances[True], strict=True))
+    assert chances[True] != chances[False]
+
+
+def _chance(network: Network, prompt: Sample, written: list[int], ends: list[int]) -> tuple[float, int]:
+    """Log p of what was written, its end included where it came to one, and over how many tokens."""
+    ended = [[*written, end] for end in ends] if len(written) < 8 else [written]
+    found = likelihoods(network, [replace(prompt, target=target) for target in ended])
+    return max(each.total for each in found), len(ended[0])
+
+
+def test_what_transformers_cannot_write_is_one_line(model: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(**inputs: Any) -> None:
+        raise ValueError("`position_ids` are incorrect.\nThey should …")  # ProphetNet in transformers 5.22
+
+    monkeypatch.setattr(model("gpt2").network.model, "generate", refuse)
+    with pytest.raises(
+        UsageError, match=r"transformers cannot write with GPT2LMHeadModel: `position_ids` are incorrect\.$"
+    ):
+        model("gpt2").generate([["hi"]])
 
 
 def test_a_newline_ends_a_plainly_joined_turn(model: Load) -> None:

@@ -73,6 +73,13 @@ def test_a_network_without_a_known_output_layer_gives_the_same(model: Load, monk
     assert [each.total for each in loaded.log_likelihood(CONTEXTS, RESPONSES)] == pytest.approx(expected, rel=1e-6)
 
 
+def test_an_output_layer_that_predicts_several_tokens_at_once_gives_the_next_one(model: Load) -> None:
+    loaded = model("prophetnet")  # its output layer reads (batch, tokens ahead, places, width)
+    for context, response in zip(CONTEXTS, RESPONSES, strict=True):
+        found = loaded.log_likelihood([context], [response])[0]
+        assert found.total == pytest.approx(naive(loaded, context, response), abs=1e-3)
+
+
 def test_small_batches_give_the_same(model: Load) -> None:
     whole = model("llama").log_likelihood(CONTEXTS, RESPONSES)
     parts = model("llama", batch_size=1).log_likelihood(CONTEXTS, RESPONSES)

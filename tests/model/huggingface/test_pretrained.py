@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
-from turnwise.errors import MissingExtraError, UsageError
+from turnwise.errors import MissingExtraError, ModelError, UsageError
 from turnwise.model.huggingface import load_huggingface, pretrained
 from turnwise.model.huggingface.adapter import HuggingFaceModel
 from turnwise.model.protocol import DialogueModel
@@ -114,8 +115,88 @@ def test_an_unknown_dtype_gets_a_suggestion(checkpoint: Folder) -> None:
     assert message(checkpoint("gpt2"), dtype="bfloat") == "Unknown dtype 'bfloat'. Did you mean 'bfloat16'?"
 
 
-def test_an_unknown_device_is_refused(checkpoint: Folder) -> None:
-    assert "The device 'tpu9' cannot be used" in message(checkpoint("gpt2"), device="tpu9")
+@pytest.mark.parametrize(
+    ("device", "expected"),
+    [
+        ("tpu9", "Unknown device 'tpu9'. Give auto, cpu, cuda or cuda:N."),
+        ("meta", "Device 'meta' cannot be used here (Tensor.item() cannot be called on meta tensors). Give --device"),
+        ("mps", "Device 'mps' cannot be used here ("),
+        ("xla", "Device 'xla' cannot be used here ("),
+    ],
+)
+def test_a_device_that_cannot_be_used_is_refused(checkpoint: Folder, device: str, expected: str) -> None:
+    assert expected in message(checkpoint("gpt2"), device=device)
+
+
+def test_a_model_that_does_not_fit_into_memory_is_one_line(checkpoint: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **options: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
+
+    monkeypatch.setattr(torch.nn.Module, "to", refuse)
+    with pytest.raises(ModelError, match="'gpt2' does not fit into the memory of cpu"):
+        load_huggingface(checkpoint("gpt2"))
+
+
+def test_a_network_that_looks_ahead_is_refused(checkpoint: Folder) -> None:
+    assert "'xlnet' looks ahead: its earlier predictions change with later words" in message(checkpoint("xlnet"))
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "expected"),
+    [
+        ("config.json", {"n_layer": "two"}, "Field 'n_layer' expected int, got str"),
+        ("config.json", {"n_embd": None}, "Field 'n_embd' expected int, got NoneType"),
+        ("config.json", {"vocab_size": -5}, "could not be loaded: "),
+        ("config.json", {"n_head": 3}, "could not be loaded: "),
+        ("config.json", {"eos_token_id": "x"}, "Field 'eos_token_id' with value 'x'"),
+        ("tokenizer_config.json", {"tokenizer_class": 3}, "could not be loaded: "),
+        (
+            "tokenizer_config.json",
+            {"chat_template": "{{ 1 / 0 }}"},
+            "cannot write this conversation (division by zero)",
+        ),
+        ("tokenizer_config.json", {"chat_template": "{% for"}, "cannot write this conversation (unexpected 'end of"),
+        ("tokenizer_config.json", {"chat_template": "{{ messages.x.y }}"}, "cannot write this conversation"),
+        ("generation_config.json", {"eos_token_id": "a"}, "eos_token_id must be the number of a token, found 'a'"),
+        (
+            "generation_config.json",
+            {"eos_token_id": [1, None]},
+            "eos_token_id must be the number of a token, found None",
+        ),
+        ("generation_config.json", [], "could not be loaded: TypeError"),
+        ("tokenizer.json", {"version": "0"}, "could not be loaded: "),
+    ],
+)
+def test_a_changed_setting_is_one_line(copy: Path, name: str, changes: Any, expected: str) -> None:
+    path = copy / name
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes} if isinstance(changes, dict) else changes))
+    assert expected in message(copy)
+
+
+@pytest.mark.parametrize(("name", "window"), [("gpt2", 129), ("bart", 257)])
+def test_a_window_beyond_the_positions_that_were_learnt_is_refused(checkpoint: Folder, name: str, window: int) -> None:
+    assert f"cannot read a window of {window:,} tokens" in message(checkpoint(name), window=window)
+    assert "at least one token" in message(checkpoint(name), window=0)
+
+
+def test_every_position_that_was_learnt_can_be_read(checkpoint: Folder) -> None:
+    loaded = load_huggingface(checkpoint("gpt2"), window=128)
+    sample = loaded.sampler.pairs([["a" * 124]], ["bb"])[0]  # a newline after each
+    assert (sample.cut, len(sample.source) + len(sample.target)) == (0, 128)
+    assert loaded.log_likelihood([["a" * 124]], ["bb"])[0].tokens == 3
+
+
+def test_positions_that_are_computed_can_be_asked_for_more(checkpoint: Folder) -> None:
+    assert load_huggingface(checkpoint("llama"), window=300).sampler.window == 300
+
+
+def test_quiet_loading_shows_no_bar(checkpoint: Folder, capfd: pytest.CaptureFixture[str]) -> None:
+    load_huggingface(checkpoint("gpt2"))
+    shown = capfd.readouterr().err
+    load_huggingface(checkpoint("gpt2"), quiet=True)
+    assert capfd.readouterr().err == ""
+    load_huggingface(checkpoint("gpt2"))
+    assert "Loading weights" in shown and "Loading weights" in capfd.readouterr().err  # afterwards as before
 
 
 def test_a_missing_extra_prints_its_install_line(checkpoint: Folder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 from turnwise.errors import UsageError
 from turnwise.model.huggingface.adapter import HuggingFaceModel
 from turnwise.model.huggingface.samples import Sample
-from turnwise.model.protocol import Decoding
+from turnwise.model.protocol import Decoding, TooLong
 
 Load = Callable[..., HuggingFaceModel]
 
@@ -53,7 +53,7 @@ def test_what_was_cut_is_counted_and_said(model: Load, caplog: pytest.LogCapture
     loaded = model("gpt2", window=13)
     with caplog.at_level(logging.WARNING):
         loaded.log_likelihood([["aa", "bb", "cc", "dd", "ee"], ["aa"]], ["ff", "ff"])
-    assert (loaded.cut.contexts, loaded.cut.turns) == (1, 2)
+    assert (loaded.account.contexts, loaded.account.turns) == (1, 2)
     assert "gpt2 reads 13 tokens: 1 of 2 contexts lost their oldest turns, 2 in all." in caplog.text
 
 
@@ -62,14 +62,64 @@ def test_generation_leaves_room_to_write(model: Load) -> None:
     assert (sample.cut, len(sample.source)) == (1, 6)
 
 
-def test_a_query_is_never_cut(model: Load) -> None:
-    with pytest.raises(UsageError, match=r"A Query of 20 tokens needs 24 .* window is 12"):
-        one(model("gpt2", window=12), ["aa", "b" * 20], "ee")
+@pytest.mark.parametrize(
+    ("name", "window", "context", "room", "size"),
+    [
+        ("gpt2", 12, ["aa", "bb", "cc"], 3, 9),  # three times two letters and a newline, and three to write
+        ("gpt2", 9, ["aa", "bb", "cc"], 0, 9),
+        ("bert", None, [" ".join(["hello"] * 62)], 0, 64),  # [CLS], 62 words and [SEP], in a window of 64
+        ("t5", 6, ["aaaaa"], 0, 6),  # and </s>
+    ],
+)
+def test_a_context_that_fills_the_window_is_not_cut(
+    model: Load, name: str, window: int | None, context: list[str], room: int, size: int
+) -> None:
+    sample = model(name, window=window).sampler.prompts([context], room=room)[0]
+    assert (sample.cut, len(sample.source), sample.target) == (0, size, [])
 
 
-def test_a_response_longer_than_a_decoders_window_is_refused(model: Load) -> None:
-    with pytest.raises(UsageError, match="A response of 31 tokens"):
-        one(model("t5", window=20), ["a"], "b" * 30)
+def test_one_token_more_is_cut(model: Load) -> None:
+    sample = model("gpt2", window=12).sampler.prompts([["aa", "bb", "cc"]], room=4)[0]
+    assert (sample.cut, len(sample.source)) == (1, 6)
+
+
+@pytest.mark.parametrize(
+    ("name", "window", "context", "response", "message"),
+    [
+        (
+            "gpt2",
+            12,
+            ["aa", "b" * 20],
+            "ee",
+            r"A Query of 20 tokens needs 24 with the response .* window of 12: shorten",
+        ),
+        (
+            "gpt2",
+            12,
+            ["aa", "bb"],
+            "e" * 30,
+            r"A response of 31 tokens needs 34 with the Query .* window of 12: shorten",
+        ),
+        ("t5", 20, ["a"], "b" * 30, r"A response of 31 tokens is longer than the model's window of 20: shorten"),
+        ("t5", 20, ["a" * 30], "b", r"A Query of 30 tokens needs 31 with what stands around .* window of 20: shorten"),
+    ],
+)
+def test_a_query_and_a_response_are_never_cut(
+    model: Load, name: str, window: int, context: list[str], response: str, message: str
+) -> None:
+    with pytest.raises(TooLong, match=message):
+        one(model(name, window=window), context, response)
+
+
+def test_every_sample_that_is_too_long_is_named_by_its_place(model: Load) -> None:
+    with pytest.raises(TooLong, match="1 more of the samples are too long") as caught:
+        model("gpt2", window=12).log_likelihood([["a"], ["b" * 20], ["c"]], ["d", "e", "f" * 20])
+    assert caught.value.parts == {1: "Query", 2: "response"}
+
+
+def test_room_to_write_is_part_of_what_a_query_needs(model: Load) -> None:
+    with pytest.raises(TooLong, match="A Query of 9 tokens needs 14 with 4 to write and what stands around it"):
+        model("gpt2", window=12).generate([["b" * 9]], decoding=Decoding(max_tokens=4))
 
 
 @pytest.mark.parametrize("name", ["gpt2", "bart"])

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from turnwise.corpus.turns import Said
 from turnwise.model.huggingface.adapter import HuggingFaceModel
-from turnwise.model.huggingface.conversation import Passage
+from turnwise.model.huggingface.conversation import Passage, conversation
 from turnwise.model.huggingface.tokens import NOBODY, Reader, Tokens
 
 Load = Callable[..., HuggingFaceModel]
@@ -91,6 +92,31 @@ def test_ordinary_turns_are_read_as_the_tokenizer_reads_its_own_chat(model: Load
     messages = [{"role": roles[(len(context) - 1 - k) % 2], "content": turn} for k, turn in enumerate(context)]
     own = loaded.sampler.reader.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
     assert read(loaded, context).ids == own
+
+
+STRICT = (
+    "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('in turns') }}"
+    "{% endif %}<|im_start|>{{ m.role }}\n{{ m.content | trim }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+@FEW
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["system", "user", "assistant", "ann"]), st.text("ab é", max_size=5)),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_turns_keep_their_own_tokens_whatever_roles_and_merging(model: Load, turns: list[tuple[str, str]]) -> None:
+    tokenizer: Any = deepcopy(model("llama").sampler.reader.tokenizer)
+    tokenizer.chat_template = STRICT
+    joined = conversation(tokenizer, joining="chat", separator="auto", kind="causal")
+    context = [Said(text, speaker) for speaker, text in turns]
+    tokens = Reader(tokenizer).read([joined.passage(context, Said("fine", "assistant"))])[0]
+    own = [decoded(model("llama"), tokens, k) for k in range(len(context) + 1)]
+    assert [each.strip() for each in own] == [*(turn.strip() for turn in context), "fine"]
 
 
 def test_unknown_words_belong_to_their_utterance(model: Load) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from turnwise.model.huggingface.conversation import Joining, Separator
-from turnwise.model.huggingface.pretrained import kind_of, load_network, readable, require_models, source_of
+from turnwise.model.huggingface.pretrained import kind_of, load_network, readable, require_models, silent, source_of
 
 if TYPE_CHECKING:
     from turnwise.model.huggingface.adapter import HuggingFaceModel
@@ -23,12 +23,14 @@ def load_huggingface(
     layer: int = -1,
     pooling: str = "auto",
     window: int | None = None,
+    quiet: bool = False,
 ) -> HuggingFaceModel:
     """Load a folder, a hub name or a .gguf file; weights are safetensors or GGUF, and no code comes with them.
 
     joining: the tokenizer's chat template, or turns plainly joined by a separator (newline, or the end token).
     layer, pooling: which hidden states `encode` gives: last | first | mean | query (mean over the Query's tokens);
     auto is the last token of a causal model, the mean of others. window: tokens read at once, if not the model's own.
+    quiet: no progress bars.
     """
     source = source_of(path_or_name)
     require_models()
@@ -37,11 +39,12 @@ def load_huggingface(
     from turnwise.model.huggingface.adapter import Options, adapt
 
     options = Options(batch_size, joining, separator, layer, pooling, window)
-    with readable(source):
+    with readable(source), silent(quiet):
         config = AutoConfig.from_pretrained(source.place, **source.options)
         tokenizer = AutoTokenizer.from_pretrained(source.place, **source.options)
-    kind = kind_of(config)
-    network = load_network(source, config, kind, device=device, dtype=dtype)
+        kind = kind_of(config)
+    with silent(quiet):
+        network = load_network(source, config, kind, device=device, dtype=dtype)
     return adapt(source.name, kind, network, tokenizer, options)
 
 

@@ -17,10 +17,10 @@ from turnwise.model.huggingface.conversation import Joining, Separator, conversa
 from turnwise.model.huggingface.encoding import POOLINGS, encodings
 from turnwise.model.huggingface.generation import generations
 from turnwise.model.huggingface.likelihood import likelihoods
-from turnwise.model.huggingface.pretrained import fingerprint
+from turnwise.model.huggingface.pretrained import check_causal, check_window, fingerprint
 from turnwise.model.huggingface.samples import ModelKind, Sample, Sampler, sampler, window_of
 from turnwise.model.huggingface.tokens import Reader
-from turnwise.model.protocol import Attention, Context, Decoding, Floats, Likelihood, Reading
+from turnwise.model.protocol import Account, Attention, Context, Decoding, Floats, Likelihood, Reading
 
 LOG = logging.getLogger(__name__)
 
@@ -37,14 +37,6 @@ class Options:
     window: int | None = None
 
 
-@dataclass
-class Cut:
-    """What did not fit into a model's window, over all calls so far."""
-
-    contexts: int = 0
-    turns: int = 0
-
-
 @dataclass(frozen=True, eq=False)
 class HuggingFaceModel:
     """A checkpoint with its tokenizer: reads contexts, scores responses, writes them."""
@@ -53,7 +45,7 @@ class HuggingFaceModel:
     network: Network
     sampler: Sampler
     options: Options
-    cut: Cut = field(default_factory=Cut)
+    account: Account = field(default_factory=Account)
 
     @cached_property
     def name(self) -> str:
@@ -61,11 +53,21 @@ class HuggingFaceModel:
         return f"{self.checkpoint}@{fingerprint(self.network.model)}"
 
     @property
+    def is_chat(self) -> bool:
+        """Whether contexts are written by a chat template, so that the model answers as the assistant."""
+        return self.sampler.conversation.is_chat
+
+    @property
+    def batch_size(self) -> int:
+        """Contexts computed together."""
+        return self.options.batch_size
+
+    @property
     def settings(self) -> Mapping[str, Any]:
         """What, besides the weights, a number depends on."""
         joined = self.sampler.conversation
         return {
-            "joining": "chat" if joined.is_chat else f"plain:{joined.separator!r}",
+            "joining": "chat" if self.is_chat else f"plain:{joined.separator!r}",
             "layer": self.options.layer,
             "pooling": self.options.pooling,
             "window": self.sampler.window,
@@ -132,8 +134,8 @@ class HuggingFaceModel:
         """Count what was cut, and say so."""
         cut = [each.cut for each in samples if each.cut]
         if cut:
-            self.cut.contexts += len(cut)
-            self.cut.turns += sum(cut)
+            self.account.contexts += len(cut)
+            self.account.turns += sum(cut)
             LOG.warning(
                 "%s reads %s tokens: %d of %d contexts lost their oldest turns, %d in all.",
                 self.checkpoint,
@@ -151,6 +153,10 @@ def adapt(checkpoint: str, kind: ModelKind, model: Any, tokenizer: Any, options:
         options = Options(**{**asdict(options), "pooling": "last" if kind == "causal" else "mean"})
     if options.pooling not in POOLINGS:
         raise unknown_name("pooling", options.pooling, POOLINGS)
+    if options.window is not None:
+        check_window(model, options.window)
+    if kind == "causal":
+        check_causal(checkpoint, model)
     reader = Reader(tokenizer)
     joined = conversation(tokenizer, joining=options.joining, separator=options.separator, kind=kind)
     eos = _end_tokens(model)
@@ -166,7 +172,8 @@ def adapt(checkpoint: str, kind: ModelKind, model: Any, tokenizer: Any, options:
 
 def _end_tokens(model: Any) -> list[int]:
     found = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
-    return [] if found is None else [found] if isinstance(found, int) else list(found)
+    ends = [] if found is None else list(found) if isinstance(found, list | tuple) else [found]
+    return [_token(each, "eos_token_id") for each in ends]
 
 
 def _opening(model: Any, reader: Reader) -> list[int]:
@@ -177,4 +184,10 @@ def _opening(model: Any, reader: Reader) -> list[int]:
         start = reader.tokenizer.bos_token_id
     if start is None:
         raise UsageError("The checkpoint does not say what its decoder starts with (decoder_start_token_id).")
-    return [start, *reader.around[0]]
+    return [_token(start, "decoder_start_token_id"), *reader.around[0]]
+
+
+def _token(found: Any, name: str) -> int:
+    if not isinstance(found, int):
+        raise UsageError(f"The checkpoint's {name} must be the number of a token, found {found!r}: mend its settings.")
+    return found

@@ -111,6 +111,8 @@ def _eager(network: Network, inputs: dict[str, Any], recorder: Recorder) -> Any:
     found = getattr(output, "cross_attentions" if network.kind == "encoder-decoder" else "attentions", None)
     for weights in found or ():
         if weights is not None:  # a layer of another kind
+            if bool((weights < 0).any()):  # ProphetNet gives what goes into the softmax
+                raise UsageError(f"{type(network.model).__name__} gives scores in place of attention weights.")
             recorder.add(_take(weights, recorder.rows))
     if not recorder.shares:
         raise UsageError(f"{type(network.model).__name__} gives no attention weights: use a model that has attention.")

@@ -43,9 +43,12 @@ def generations(
     inputs: dict[str, Any] = {"input_ids": ids, "attention_mask": mask}
     if not is_causal:
         inputs["decoder_input_ids"] = torch.tensor([network.opening] * len(samples), device=network.device)
-    written = network.model.generate(
-        **inputs, generation_config=_config(network, decoding, ends), logits_processor=_processors(decoding, samples)
-    )
+    how = {"generation_config": _config(network, decoding, ends), "logits_processor": _processors(decoding, samples)}
+    try:
+        written = network.model.generate(**inputs, **how)
+    except ValueError as error:  # ProphetNet's cache in transformers 5.22, say
+        line = str(error).partition("\n")[0]
+        raise UsageError(f"transformers cannot write with {type(network.model).__name__}: {line}") from error
     start = ids.shape[1] if is_causal else len(network.opening)
     return [_until_end(row, ends) for row in written[:, start:].tolist()]
 
@@ -58,6 +61,7 @@ def _config(network: Network, decoding: Decoding, ends: Sequence[int]) -> Any:
         max_new_tokens=decoding.max_tokens,
         do_sample=False,  # sampling is done by noise
         num_beams=decoding.beams if decoding.method == "beam" else 1,
+        length_penalty=1.0 if decoding.length_normalised else 0.0,  # the power of the length that a sum is divided by
         eos_token_id=list(ends) or None,
         pad_token_id=network.pad,
         decoder_start_token_id=next(iter(network.opening), None),

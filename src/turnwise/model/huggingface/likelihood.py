@@ -55,5 +55,9 @@ class OutputLayer:
         return [Likelihood(float(total), len(each.target)) for total, each in zip(totals, samples, strict=True)]
 
     def _choose(self, _: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        if (
+            inputs[0].dim() != 3
+        ):  # ProphetNet predicts several tokens at once: then its logits are chosen from, all made
+            return inputs
         self.is_done = True
         return (inputs[0][self.where].unsqueeze(0), *inputs[1:])  # (1, tokens, width)

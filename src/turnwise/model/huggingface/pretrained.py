@@ -6,15 +6,18 @@ import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from turnwise.errors import MissingExtraError, UsageError, unknown_name
+from turnwise.errors import MissingExtraError, ModelError, TurnwiseError, UsageError, unknown_name
 from turnwise.model.huggingface.samples import ModelKind
+from turnwise.model.loading import choose_device
 
 DTYPES = ("float32", "float16", "bfloat16")
 SAMPLED = 1024  # values of each tensor that go into the fingerprint
+PROBED = 8  # tokens that show whether a network looks ahead
 
 
 @dataclass(frozen=True)
@@ -80,15 +83,30 @@ def require_models() -> None:
 
 @contextmanager
 def readable(source: Source) -> Iterator[None]:
-    """Turn what a loading call complains about into one line."""
-    from safetensors import SafetensorError
-
+    """Turn what a loading call complains about into one line; files from elsewhere can make it fail in any way."""
     try:
         yield
-    except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
+    except TurnwiseError:
+        raise
+    except Exception as error:
         line = " ".join(str(error).split())
         short = line if len(line) <= 300 else f"{line[:300]}…"
-        raise UsageError(f"The checkpoint '{source.name}' could not be loaded: {short}") from error
+        why = short if isinstance(error, OSError | ValueError) else f"{type(error).__name__}: {short}"
+        raise UsageError(f"The checkpoint '{source.name}' could not be loaded: {why}") from error
+
+
+@contextmanager
+def silent(is_quiet: bool) -> Iterator[None]:
+    """Without the progress bars of transformers and its hub, where quiet is asked for; afterwards as before."""
+    bars: Any = import_module("transformers.utils.logging")  # its functions are not typed
+    was_shown = bars.is_progress_bar_enabled()
+    if is_quiet:
+        bars.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if is_quiet and was_shown:
+            bars.enable_progress_bar()
 
 
 def kind_of(config: Any) -> ModelKind:
@@ -111,10 +129,23 @@ def load_network(source: Source, config: Any, kind: ModelKind, *, device: str, d
         "encoder-decoder": transformers.AutoModelForSeq2SeqLM,
         "encoder": transformers.AutoModel,
     }
+    place = choose_device(device)
     model = _load(classes[kind].from_pretrained, source, config, dtype)
     if not model._can_set_attn_implementation() and model.config._attn_implementation != "eager":
         model = _load(classes[kind].from_pretrained, source, config, dtype, attn_implementation="eager")
-    return model.to(device_of(device)).eval()
+    return _placed(model, place, source)
+
+
+def _placed(model: Any, device: str, source: Source) -> Any:
+    from turnwise.model.learner import is_out_of_memory
+
+    try:
+        return model.to(device).eval()
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        advice = "Give --dtype bfloat16, or --device cpu."
+        raise ModelError(f"'{source.name}' does not fit into the memory of {device}. {advice}") from error
 
 
 def _load(load: Callable[..., Any], source: Source, config: Any, dtype: str, **options: Any) -> Any:
@@ -139,17 +170,49 @@ def _load(load: Callable[..., Any], source: Source, config: Any, dtype: str, **o
     return model
 
 
-def device_of(device: str) -> Any:
-    """The device, if there is one of that name."""
+def check_causal(name: str, model: Any) -> None:
+    """Refuse a network that looks ahead (XLNet): it would see each token of a response before it has to predict it.
+
+    Two inputs that differ in their last token must have the same logits in all places before it.
+    """
     import torch
 
-    try:
-        found = torch.device(device)
-        torch.empty(1, device=found)
-    except (RuntimeError, AssertionError) as error:
-        line = str(error).partition("\n")[0]
-        raise UsageError(f"The device '{device}' cannot be used ({line}): try 'cpu' or 'cuda'.") from error
-    return found
+    size = model.get_input_embeddings().weight.shape[0]
+    ids = torch.arange(PROBED).add(size // 3).remainder(size).repeat(2, 1)
+    ids[1, -1] = (ids[1, -1] + size // 2) % size
+    with torch.inference_mode():
+        ids = ids.to(model.device)
+        logits = model(input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=False).logits.float()
+    one, other = logits[:, :-1]
+    limit = torch.finfo(model.dtype).eps ** 0.5 * float(logits.abs().max())
+    if float((one - other).abs().max()) > limit:
+        raise UsageError(
+            f"'{name}' looks ahead: its earlier predictions change with later words ({type(model).__name__}), so it "
+            "cannot say how likely a response is. Use a model that reads from left to right."
+        )
+
+
+def check_window(model: Any, window: int) -> None:
+    """Refuse a window beyond the positions that a network has learnt; what computes them may be asked for more."""
+    import torch
+
+    if window < 1:
+        raise UsageError(f"A window holds at least one token, found {window}.")
+    tables = [
+        _positions(part)
+        for name, part in model.named_modules()
+        if isinstance(part, torch.nn.Embedding) and ("position" in name or name.endswith("wpe"))
+    ]
+    if tables and window > min(tables):
+        raise UsageError(f"The model has {min(tables):,} positions and cannot read a window of {window:,} tokens.")
+
+
+def _positions(table: Any) -> int:
+    """Rows of a table of positions, less those before the first one: BART's and OPT's offset, RoBERTa's padding."""
+    import torch
+
+    padding = table.padding_idx if type(table) is torch.nn.Embedding else None
+    return int(table.num_embeddings - getattr(table, "offset", 0) - (0 if padding is None else padding + 1))
 
 
 def fingerprint(model: Any) -> str:

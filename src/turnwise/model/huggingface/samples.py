@@ -9,7 +9,7 @@ from typing import Any, Literal
 from turnwise.errors import UsageError
 from turnwise.model.huggingface.conversation import Conversation, Passage
 from turnwise.model.huggingface.tokens import NOBODY, Reader, Tokens
-from turnwise.model.protocol import Context
+from turnwise.model.protocol import Context, TooLong
 
 ModelKind = Literal["causal", "encoder-decoder", "encoder"]
 NO_LIMIT = 1_000_000  # tokenizers without a limit report a huge one
@@ -21,7 +21,7 @@ class Sample:
 
     source: list[int]  # what holds the context: a causal model's prompt, or an encoder's input
     owner: list[int]  # of each source token: its turn in the context as given, or NOBODY
-    target: list[int]  # the response's own tokens and its end
+    target: list[int]  # the response's own tokens and its end; of a context alone, nothing
     turns: int  # of the context as given
     cut: int  # oldest turns that did not fit
 
@@ -32,6 +32,14 @@ class Sample:
             if turn != NOBODY:
                 counts[turn] += 1
         return counts
+
+
+@dataclass(frozen=True)
+class Long:
+    """A sample that does not fit whatever is cut."""
+
+    part: str  # the one to blame: Query or response
+    message: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +55,7 @@ class Sampler:
 
     def prompts(self, contexts: Sequence[Context], *, room: int = 0) -> list[Sample]:
         """Contexts up to where a model would write, with room left for so many tokens."""
-        return [self._fit(context, None, tokens, room) for context, tokens in self._read(contexts, None)]
+        return _all_fit(self._prompts(contexts, room))
 
     def pairs(self, contexts: Sequence[Context], responses: Sequence[str]) -> list[Sample]:
         """Contexts with the responses that follow them."""
@@ -56,29 +64,33 @@ class Sampler:
         if self.kind == "causal":
             read = self._read(contexts, responses)
             pairs = zip(read, responses, strict=True)
-            return [self._fit(context, response, tokens, 0) for (context, tokens), response in pairs]
+            return _all_fit([self._fit(context, response, tokens, 0) for (context, tokens), response in pairs])
         # An encoder-decoder reads the response apart from the context.
         said = [response.strip() for response in responses]
         tokens = self.reader.read([Passage(each, ((0, len(each)),)) for each in said])
-        return [self._answered(*each) for each in zip(self.prompts(contexts), tokens, strict=True)]
+        return _all_fit([self._answered(*each) for each in zip(self._prompts(contexts, 0), tokens, strict=True)])
+
+    def _prompts(self, contexts: Sequence[Context], room: int) -> list[Sample | Long]:
+        return [self._fit(context, None, tokens, room) for context, tokens in self._read(contexts, None)]
 
     def _read(self, contexts: Sequence[Context], responses: Sequence[str] | None) -> list[tuple[Context, Tokens]]:
         said = [None] * len(contexts) if responses is None else responses
         passages = [self.conversation.passage(*each) for each in zip(contexts, said, strict=True)]
         return list(zip(contexts, self.reader.read(passages), strict=True))
 
-    def _fit(self, context: Context, response: str | None, tokens: Tokens, room: int) -> Sample:
+    def _fit(self, context: Context, response: str | None, tokens: Tokens, room: int) -> Sample | Long:
         """Cut the oldest turns until the rest fits; the Query and the response are never cut."""
-        sample, cut = self._sample(tokens, len(context), 0), 0
+        is_answered = response is not None
+        sample, cut = self._sample(tokens, len(context), 0, is_answered=is_answered), 0
         while (over := len(sample.source) + len(sample.target) + room - (self.window or NO_LIMIT)) > 0:
             cut = _next_cut(sample, over)
             if cut == len(context):
-                raise UsageError(self._too_long(sample, room))
+                return self._too_long(sample, room)
             passage = self.conversation.passage(context[cut:], response)
-            sample = self._sample(self.reader.read([passage])[0], len(context), cut)
+            sample = self._sample(self.reader.read([passage])[0], len(context), cut, is_answered=is_answered)
         return sample
 
-    def _sample(self, tokens: Tokens, turns: int, cut: int) -> Sample:
+    def _sample(self, tokens: Tokens, turns: int, cut: int, *, is_answered: bool) -> Sample:
         before, after = self.reader.around if not self.conversation.is_chat else ([], [])
         after = [] if self.kind == "causal" else after
         response = turns - cut  # its place among the passage's utterances
@@ -86,23 +98,37 @@ class Sampler:
         owner = [NOBODY if turn == NOBODY else turn + cut for turn in tokens.owner[:size]]
         source = [*before, *tokens.ids[:size], *after] or sorted(self.ends)[:1]
         owner = [*[NOBODY] * len(before), *owner, *[NOBODY] * (len(source) - len(before) - size)]
-        return Sample(source, owner, self._ended(tokens.ids[size:]), turns, cut)
+        return Sample(source, owner, self._ended(tokens.ids[size:]) if is_answered else [], turns, cut)
 
     def _ended(self, response: list[int]) -> list[int]:
         return response if self.end is None else [*response, self.end]
 
-    def _answered(self, sample: Sample, response: Tokens) -> Sample:
+    def _answered(self, sample: Sample | Long, response: Tokens) -> Sample | Long:
         target = self._ended(response.ids)
         if self.window is not None and len(target) + 1 > self.window:
-            raise UsageError(f"A response of {len(target)} tokens is longer than the model's window of {self.window}.")
-        return replace(sample, target=target)
+            return Long("response", f"A response of {len(target):,} tokens is longer than the model's {self._advice()}")
+        return sample if isinstance(sample, Long) else replace(sample, target=target)
 
-    def _too_long(self, sample: Sample, room: int) -> str:
-        need = len(sample.source) + len(sample.target) + room
-        return (
-            f"A Query of {sample.lengths()[-1]:,} tokens needs {need:,} with what surrounds and follows it, "
-            f"but the model's window is {self.window:,}: shorten it, or pass a larger window if the model allows."
-        )
+    def _too_long(self, sample: Sample, room: int) -> Long:
+        """Which of the two parts that are never cut is the longer one, and what it would need."""
+        query, response = sample.lengths()[-1], len(sample.target)
+        part, size, other = ("response", response, "Query") if response > query else ("Query", query, "response")
+        need = len(sample.source) + response + room
+        with_what = f"the {other} and " if sample.target else f"{room:,} to write and " if room else ""
+        about = f"A {part} of {size:,} tokens needs {need:,} with {with_what}what stands around it"
+        return Long(part, f"{about}, but the model has a {self._advice()}")
+
+    def _advice(self) -> str:
+        return f"window of {self.window:,}: shorten it, leave it out, or give a larger window if the model allows."
+
+
+def _all_fit(made: Sequence[Sample | Long]) -> list[Sample]:
+    """The samples, if all fit; else which do not, before anything is computed."""
+    long = {place: each for place, each in enumerate(made) if isinstance(each, Long)}
+    if not long:
+        return [each for each in made if isinstance(each, Sample)]
+    more = f" {len(long) - 1:,} more of the samples are too long." if len(long) > 1 else ""
+    raise TooLong(next(iter(long.values())).message + more, {place: each.part for place, each in long.items()})
 
 
 def _next_cut(sample: Sample, over: int) -> int:
@@ -124,7 +150,11 @@ def sampler(
     kind: ModelKind, conversation: Conversation, reader: Reader, *, window: int | None, eos: Sequence[int]
 ) -> Sampler:
     """A sampler that knows how responses end: by the template's end of turn, a newline, or the end token."""
-    end = reader.first_token(conversation.layout(1).end) if kind != "encoder-decoder" or conversation.is_chat else None
+    end = (
+        reader.first_token(conversation.layout(("user",)).end)
+        if kind != "encoder-decoder" or conversation.is_chat
+        else None
+    )
     if conversation.is_chat and end not in reader.control:
         end = None  # the template ends a turn with words or spaces: its end token then
     own = reader.tokenizer.eos_token_id
