@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from turnwise import atomic
-from turnwise.atomic import MARK, contents, whole_file, whole_folder
+from turnwise.atomic import MARK, contents, restore, whole_file, whole_folder
 from turnwise.errors import OutputError
 
 Whole = Callable[[str | Path], AbstractContextManager[Path]]
@@ -226,6 +226,62 @@ def test_a_failure_between_two_renames_puts_the_old_folder_back(
     with pytest.raises((OutputError, KeyboardInterrupt)), whole_folder(tmp_path / "out"):
         pass
     assert contents(tmp_path) == {"out/old.txt"}
+
+
+KILLED_BETWEEN_RENAMES = """
+import os, signal, sys
+from turnwise import atomic
+
+def killed(folder, place):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+with atomic.whole_folder(sys.argv[1]) as unfinished:
+    (unfinished / "a.txt").write_text("old")
+atomic._exchange = lambda new, place: False
+move = atomic._move
+atomic._move = lambda folder, place: move(folder, place) if place.exists() else killed(folder, place)
+with atomic.whole_folder(sys.argv[1]) as unfinished:
+    (unfinished / "a.txt").write_text("new")
+"""
+
+
+@pytest.mark.parametrize("name", ["last", "x" * 250])
+def test_what_a_writer_killed_between_two_renames_set_aside_is_put_back(tmp_path: Path, name: str) -> None:
+    place = tmp_path / name
+    command = [sys.executable, "-c", KILLED_BETWEEN_RENAMES, str(place)]
+    assert subprocess.run(command, timeout=120).returncode == -signal.SIGKILL
+    assert not place.exists()
+    restore(tmp_path / "other")  # what was set aside is not taken for another folder
+    assert not (tmp_path / "other").exists()
+    restore(place)
+    assert (place / "a.txt").read_text() == "old"
+    restore(place)
+    assert [path.name for path in tmp_path.iterdir() if not path.name.startswith(MARK)] == [name]
+
+
+def test_what_was_set_aside_goes_when_the_place_is_taken(tmp_path: Path) -> None:
+    for name, text in (("out", "new"), (f"{atomic._aside(tmp_path / 'out')}1", "old")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.txt").write_text(text)
+    restore(tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert (tmp_path / "out" / "a.txt").read_text() == "new"
+
+
+def test_of_several_set_aside_the_newest_is_put_back(tmp_path: Path) -> None:
+    for number, seconds in ((1, 100), (2, 300), (3, 200)):
+        folder = tmp_path / f"{atomic._aside(tmp_path / 'out')}{number}"
+        folder.mkdir()
+        (folder / "a.txt").write_text(str(number))
+        os.utime(folder, (seconds, seconds))
+    restore(tmp_path / "out")
+    assert (tmp_path / "out" / "a.txt").read_text() == "2"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_where_nothing_was_set_aside_nothing_is_restored(tmp_path: Path) -> None:
+    restore(tmp_path / "deep" / "out")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_came_up_meanwhile_is_kept_unless_it_may_be_replaced(tmp_path: Path) -> None:

@@ -1,12 +1,15 @@
 """Outputs appear whole or not at all: write beside the target, then rename.
 
 A reader, or a run that is killed at any moment, never sees half a file or half a folder; where an older result is
-replaced, either the old one or the new one is there. What the disk, a quota or a permission forbids is one line.
+replaced, either the old one or the new one is there. Where a system cannot swap two folders in one step, a writer that
+is killed between two can leave the old one under another name: `restore` puts it back. What the disk, a quota or a
+permission forbids is one line.
 """
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import secrets
 import shutil
@@ -19,7 +22,7 @@ from pathlib import Path
 from turnwise.errors import OutputError
 
 MARK = ".turnwise-partial-"  # names of unfinished outputs start so, and may be deleted at any time
-REPLACED = ".turnwise-replaced-"  # an older folder for the moment of its replacement; never delete one unseen
+REPLACED = ".turnwise-replaced-"  # an older folder for the moment of its replacement; see `restore`
 TRIES = 100  # to take a place that other writers want at the same moment
 # What a disk says to whoever writes. Other errors inside a block are bugs of that block, and keep their traceback.
 REFUSALS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM}
@@ -105,6 +108,33 @@ def whole_folder(path: str | Path, *, overwrite: bool = True, check: Check = _an
         shutil.rmtree(unfinished, ignore_errors=True)  # by now the older folder, where there was one
 
 
+def restore(path: str | Path) -> None:
+    """Put an older folder back that a killed writer had moved aside; where `path` is there, delete what is aside.
+
+    A writer that is still at work finds its place taken, and tries again.
+    """
+    path = Path(path)
+    with _in_one_line(path):
+        _kind(path)  # links in a circle end here
+        place = path.resolve()
+        aside = sorted(place.parent.glob(f"{_aside(place)}*"), key=_time, reverse=True)  # the newest first
+        for old in aside:
+            with suppress(FileNotFoundError):  # another process restores it
+                if _kind(place) or not _move(old, place):
+                    shutil.rmtree(old, ignore_errors=True)
+
+
+def _aside(place: Path) -> str:
+    """How names begin under which a folder is set aside: by a hash of its own name, which may be a long one."""
+    return f"{REPLACED}{hashlib.sha256(os.fsencode(place.name)).hexdigest()[:16]}-"
+
+
+def _time(folder: Path) -> int:
+    with suppress(FileNotFoundError):
+        return folder.stat().st_mtime_ns
+    return 0
+
+
 def contents(folder: Path) -> set[str]:
     """Files, links and empty folders, named from the folder: all that is lost when it is replaced."""
     kept = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir() or not any(path.iterdir()))
@@ -181,7 +211,7 @@ def _exchange(new: Path, place: Path) -> bool:
 
 def _replace(new: Path, place: Path) -> bool:
     """Swap in two steps where one is impossible; False where another writer took the place between them."""
-    old = place.with_name(REPLACED + secrets.token_hex(8))
+    old = place.with_name(_aside(place) + secrets.token_hex(8))
     is_done = False
     try:
         place.rename(old)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from turnwise.corpus import Corpus, Dialogue, Turn
 from turnwise.errors import UsageError
 from turnwise.model.batch import Batch
-from turnwise.model.batching import Shapes, batches, collate, collate_all, collate_examples, prefetch
+from turnwise.model.batching import Shapes, batches, collate, collate_all, collate_examples, prefetch, shapes_for
 from turnwise.model.examples import Examples, examples_of
 from turnwise.model.vocabulary import TURN, Vocabulary
 
@@ -113,6 +112,23 @@ def test_turns_too_old_to_be_read_can_be_left_out_at_once(dialogues: list[list[s
     assert shown(one) == shown(other)
 
 
+@given(
+    st.lists(st.lists(st.text("abcd ", max_size=6), min_size=2, max_size=6), min_size=1, max_size=3), st.integers(1, 9)
+)
+def test_leaving_out_what_is_too_old_afterwards_is_leaving_it_out_at_once(
+    dialogues: list[list[str]], limit: int
+) -> None:
+    at_once = examples_of(corpus(*dialogues), LETTERS, context_tokens=limit)
+    afterwards = examples_of(corpus(*dialogues), LETTERS).within(limit)
+    for name in ("context", "is_distraction", "offsets", "response", "dialogue"):
+        assert getattr(afterwards, name).tolist() == getattr(at_once, name).tolist()
+
+
+def test_without_a_limit_everything_stays() -> None:
+    found = examples_of(SMALL, LETTERS)
+    assert found.within(None) is found
+
+
 def test_taken_examples_keep_their_contexts() -> None:
     found = examples_of(SMALL, LETTERS).take(np.array([2, 1]))
     assert (found.context.tolist(), found.offsets.tolist()) == ([3, 0, 1], [0, 1, 3])
@@ -156,20 +172,16 @@ def test_fixed_shapes_pad_up_and_nothing_else_changes() -> None:
     assert Shapes(tokens=(4, 8)).fit((17, 1, 1))[0] == 24  # over the largest: a multiple of it
 
 
+def test_only_a_gpu_is_given_few_shapes() -> None:
+    assert shapes_for(torch.device("cuda")) == Shapes()
+    assert shapes_for(torch.device("cpu")) is None
+
+
 def test_batches_come_in_the_order_of_their_rows() -> None:
     examples = long_examples(20)
     rows = batches(examples, batch_size=6)
     made = list(collate_all(examples, rows, device=torch.device("cpu")))
     assert [len(batch.length) for batch in made] == [6, 6, 6, 2]
-
-
-def test_training_batches_are_made_faster_than_any_gpu_reads_them() -> None:
-    examples = long_examples(20_000)
-    rows = batches(examples, batch_size=256, rng=np.random.default_rng(0))
-    collate_examples(examples, rows[0])  # compile
-    started = time.perf_counter()
-    count = sum(len(collate_examples(examples, some).length) for some in rows)
-    assert count / (time.perf_counter() - started) > 30_000
 
 
 def test_prefetched_items_keep_their_order_and_errors_arrive() -> None:

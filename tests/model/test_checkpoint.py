@@ -70,6 +70,33 @@ def test_a_copy_has_the_same_files(folder: Path, tmp_path: Path) -> None:
     assert {file.name: file.read_bytes() for file in (tmp_path / "best").iterdir()} == files
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [{"layers": 20}, {"layers": 20, "attention": "token"}, {"layers": 20, "attention": "static", "integration": True}],
+)
+def test_many_layers_are_read_back(changes: dict[str, Any], tmp_path: Path) -> None:
+    deep = Settings(width=4, embedding=4, vocabulary=len(VOCABULARY), **changes)
+    save_model(tmp_path / "deep", Checkpoint(Seq2Seq(deep), VOCABULARY, deep, "deep"))
+    assert read_checkpoint(tmp_path / "deep").settings == deep
+
+
+def test_layers_of_a_transformer_are_read_back(tmp_path: Path) -> None:
+    deep = Settings("transformer", "token", layers=20, width=4, embedding=4, vocabulary=len(VOCABULARY))
+    save_model(tmp_path / "deep", Checkpoint(Seq2Seq(deep), VOCABULARY, deep, "deep"))
+    assert read_checkpoint(tmp_path / "deep").settings == deep
+
+
+@pytest.mark.parametrize(
+    ("origin", "expected"), [({}, None), ({"context_turns": None}, None), ({"context_turns": 3}, 3)]
+)
+def test_a_loaded_model_knows_how_many_turns_it_was_trained_with(
+    origin: dict[str, Any], expected: int | None, tmp_path: Path
+) -> None:
+    made = checkpoint()
+    save_model(tmp_path / "model", Checkpoint(made.network, VOCABULARY, SETTINGS, "static", origin))
+    assert load_model(tmp_path / "model").context_turns == expected
+
+
 def test_only_a_checkpoint_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.txt").write_text("years of work")
@@ -181,6 +208,13 @@ TAMPERED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "enormous size": (settings(width=10**7, embedding=10**7), "to be"),
     "uncountable size": (settings(width=10**12, embedding=10**12), "far larger"),
     "endless layers": (settings(layers=10**12), "far larger"),
+    "too many layers": (settings(layers=400), "far larger"),
+    "endless transformer": (
+        settings(encoder="transformer", attention="token", layers=10**12),
+        "far larger",
+    ),
+    "no origin": (lambda folder: describe(folder, lambda one: {**one, "origin": [1]}), "'origin' as a JSON object"),
+    "no turns": (lambda folder: describe(folder, lambda one: {**one, "origin": {"context_turns": "3"}}), "found 3"),
     "no settings": (lambda folder: describe(folder, lambda one: {**one, "settings": None}), "found NoneType"),
     "foreign words": (foreign_words, "expected a vocabulary"),
     "fewer words": (smaller_vocabulary, "expected one vocabulary size"),

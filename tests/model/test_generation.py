@@ -15,7 +15,7 @@ from turnwise.model.generation import NEVER, generate, kept_shares, sample
 from turnwise.model.network import Seq2Seq
 from turnwise.model.presets import PRESETS
 from turnwise.model.protocol import Decoding
-from turnwise.model.vocabulary import END, START, TURN
+from turnwise.model.vocabulary import END, START, TURN, UNKNOWN
 
 GREEDY = Decoding("greedy", max_tokens=5)
 METHODS = [GREEDY, Decoding("beam", beams=3, max_tokens=5), Decoding("sample", temperature=1.5, max_tokens=5, seed=3)]
@@ -130,3 +130,12 @@ def test_marks_are_never_written_and_length_is_limited(decoding: Decoding) -> No
         model.out.bias[END] = -50
     written = generate(model, batch_of((TURNS, [])), decoding)[0]
     assert len(written) == 5 and not set(written) & {*NEVER, END}
+
+
+@pytest.mark.parametrize("decoding", METHODS, ids=lambda one: one.method)
+def test_an_unknown_word_is_never_written_and_what_is_left_is_the_end(decoding: Decoding) -> None:
+    model = network(tiny("lstm"))
+    with torch.no_grad():
+        model.out.bias[:] = -1e9
+        model.out.bias[UNKNOWN], model.out.bias[END] = 50, -50  # no other word has a chance
+    assert generate(model, batch_of((TURNS, [])), decoding) == [[]]

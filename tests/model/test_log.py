@@ -44,6 +44,25 @@ def test_a_new_run_begins_a_new_log(tmp_path: Path) -> None:
     assert len((tmp_path / "log.csv").read_text().splitlines()) == 2
 
 
+@pytest.mark.parametrize("step", [None, 2])
+def test_an_older_log_is_there_until_the_new_one_is_whole(
+    step: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if killed in the moment before a log is replaced."""
+    first = Log(tmp_path)
+    for number in (1, 2, 3):
+        first.tell(moment(number))
+    before = (tmp_path / "log.csv").read_text()
+
+    def killed(path: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(log, "whole_file", killed)
+    with pytest.raises(KeyboardInterrupt):
+        Log(tmp_path, step=step).tell(moment(9))
+    assert (tmp_path / "log.csv").read_text() == before
+
+
 def test_whoever_listens_hears_every_moment(tmp_path: Path) -> None:
     heard: list[int] = []
     told = Log(tmp_path, progress=lambda one: heard.append(one.step))
@@ -70,6 +89,23 @@ class Board:
 
     def close(self) -> None:
         self.is_closed = True
+
+
+def test_tensorboard_itself_reads_what_was_told(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard", reason="TensorBoard is not installed: pip install 'turnwise[tensorboard]'")
+    from tensorboard.backend.event_processing import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
+        event_accumulator,
+    )
+
+    for step in (None, 3):  # the second run goes on after step 3, and what came later in the first is forgotten
+        told = Log(tmp_path, step=step)
+        for number in (3, 4) if step is None else (4, 5):
+            told.tell(moment(number, bleu_2=1.5 if step is None else 2.5))
+        told.close()
+    events = event_accumulator.EventAccumulator(str(tmp_path / "tensorboard"))
+    events.Reload()
+    assert [(one.step, one.value) for one in events.Scalars("bleu_2")] == [(3, 1.5), (4, 2.5), (5, 2.5)]
+    assert sorted(events.Tags()["scalars"]) == ["bleu_2", "loss", "rate", "samples_per_second", "seconds"]
 
 
 def test_tensorboard_is_given_numbers_and_no_gaps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,16 +8,20 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from turnwise.corpus import Corpus, load, write
 from turnwise.distract import AttentionLoss, InsertDistractions
-from turnwise.errors import ModelError, UsageError
+from turnwise.errors import ModelError, OutputError, UsageError
 from turnwise.model import Recipe, Settings, train, training
+from turnwise.model.examples import Examples
 from turnwise.model.log import Moment
+from turnwise.model.run import Plan
 
 # Looks and saves every other batch, tells where it is, and lets itself be killed there.
 SCRIPT = """
@@ -115,6 +119,93 @@ def test_the_log_of_a_resumed_run_has_no_row_twice(
         found = [(row["epoch"], row["step"]) for row in csv.DictReader(file)]
     steps = ["0", "4", "8", "9", "13", "17", "18", "22", "26", "27"]
     assert found == [(str(max(0, int(step) - 1) // 9 + (step != "0")), step) for step in steps]
+
+
+def test_many_layers_are_resumed(corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path) -> None:
+    deep = replace(settings, layers=20, width=4, embedding=4)
+    run(corpus, deep, replace(recipe, epochs=1, batch_size=72), tmp_path / "run")
+    run(corpus, deep, replace(recipe, epochs=2, batch_size=72), tmp_path / "run", resume=True)
+    assert (tmp_path / "run" / "epoch-002").is_dir()
+
+
+# Kills itself between the two renames that put the second folder of this name in the place of the first.
+KILLED_BETWEEN = """
+import os, signal
+from turnwise import atomic
+
+move, replaced = atomic._move, []
+
+def killed(folder, place):
+    if place.name == NAME and folder.name.startswith(atomic.MARK) and not place.exists():
+        replaced.append(place)
+        if len(replaced) == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+    return move(folder, place)
+
+atomic._exchange = lambda new, place: False
+atomic._move = killed
+"""
+
+
+@pytest.mark.parametrize(("name", "epochs"), [("last", 1), ("best", 2)])
+def test_killed_between_two_renames_it_goes_on_from_the_older_checkpoint(
+    name: str, epochs: int, corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+) -> None:
+    short = replace(recipe, epochs=epochs)
+    write(corpus, tmp_path / "shop.parquet", to="parquet")
+    shop = load(tmp_path / "shop.parquet")
+    run(shop, settings, short, tmp_path / "whole")
+    values = [json.dumps(one.to_dict()) for one in (settings, short)]
+    script = f"NAME = {name!r}\n{KILLED_BETWEEN}{SCRIPT}"
+    command = [sys.executable, "-c", script, str(tmp_path / "shop.parquet"), str(tmp_path / "broken"), *values]
+    assert subprocess.run(command, stdout=subprocess.DEVNULL, timeout=300).returncode == -signal.SIGKILL
+    assert not (tmp_path / "broken" / name).exists()
+    with pytest.raises(OutputError, match="Give --resume"):
+        run(shop, settings, short, tmp_path / "broken")
+    run(shop, settings, short, tmp_path / "broken", resume=True)
+    for kept in ("last", "best"):
+        assert contents(tmp_path / "whole" / kept) == contents(tmp_path / "broken" / kept)
+    assert not list((tmp_path / "broken").glob(".*"))
+
+
+def marked(examples: Examples, rng: np.random.Generator) -> Examples:
+    """A transform that is a plain function."""
+    return examples.take(np.arange(8))
+
+
+class Kept:
+    """A transform whose object has no repr of its own."""
+
+    def __call__(self, examples: Examples, rng: np.random.Generator) -> Examples:
+        return examples
+
+    def some(self, examples: Examples, rng: np.random.Generator, count: int = 8) -> Examples:
+        return examples.take(np.arange(count))
+
+
+@pytest.mark.parametrize(
+    ("transform", "words"),
+    [
+        (marked, "<function marked>"),
+        (Kept(), "Kept object>"),
+        (Kept().some, "<bound method Kept.some of"),
+        (partial(Kept().some, count=4), "count=4"),
+        (InsertDistractions(0.7), "InsertDistractions(probability=0.7, most=2)"),
+    ],
+)
+def test_a_transform_has_the_same_name_in_every_process(transform: Any, words: str, corpus: Corpus) -> None:
+    named = Plan(Settings(), Recipe(), transform=transform).origin(corpus)["transform"]
+    assert words in named
+    assert "0x" not in named
+
+
+@pytest.mark.parametrize("given", [lambda examples, rng: examples, partial(lambda a, b, c: b, 0)])
+def test_what_has_no_name_is_refused_before_anything_is_trained(
+    given: Any, corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match="Give a function with a name"):
+        run(corpus, settings, recipe, tmp_path / "run", transform=given)
+    assert not (tmp_path / "run").exists()
 
 
 def test_more_epochs_can_be_asked_for(corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path) -> None:

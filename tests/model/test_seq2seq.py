@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,9 +9,11 @@ import torch
 from tests.model.samples import network, tiny
 
 from turnwise.errors import UsageError
-from turnwise.model.batching import collate
+from turnwise.model import seq2seq
+from turnwise.model.batch import Batch
+from turnwise.model.batching import Shapes, collate
 from turnwise.model.presets import PRESETS
-from turnwise.model.protocol import Decoding, DialogueModel
+from turnwise.model.protocol import Account, Decoding, DialogueModel
 from turnwise.model.seq2seq import Seq2SeqModel
 from turnwise.model.vocabulary import Vocabulary
 
@@ -82,6 +85,50 @@ def test_the_shares_of_token_attention_are_means_over_the_responses_own_steps() 
     expected = [shares[:, utterance[0] == k].sum(1).mean().item() for k in range(4)]
     found = asked.attend(CONTEXTS, RESPONSES)[2]
     np.testing.assert_allclose(np.exp(found.log_share[0, 0]), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_few_shapes_of_a_gpu_change_no_answer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, decoding = model(name), Decoding(max_tokens=4)
+    has_attention = asked.network.settings.attention != "none"
+    plain = (
+        asked.encode(CONTEXTS),
+        asked.log_likelihood(CONTEXTS, RESPONSES),
+        asked.generate(CONTEXTS, decoding=decoding),
+    )
+    attention = asked.attend(CONTEXTS, RESPONSES) if has_attention else []
+    widths: list[tuple[int, int]] = []
+
+    def padded(*given: Any, shapes: Shapes | None, **named: Any) -> Batch:
+        made = collate(*given, shapes=shapes, **named)
+        widths.append((made.context.shape[1], made.response.shape[1]))
+        return made
+
+    monkeypatch.setattr(seq2seq, "shapes_for", lambda device: Shapes())
+    monkeypatch.setattr(seq2seq, "collate", padded)
+    np.testing.assert_allclose(asked.encode(CONTEXTS), plain[0], atol=1e-5)
+    for found, expected in zip(asked.log_likelihood(CONTEXTS, RESPONSES), plain[1], strict=True):
+        assert found.total == pytest.approx(expected.total, abs=1e-4) and found.tokens == expected.tokens
+    assert asked.generate(CONTEXTS, decoding=decoding) == plain[2]
+    for found_, expected_ in zip(asked.attend(CONTEXTS, RESPONSES) if has_attention else [], attention, strict=True):
+        np.testing.assert_allclose(np.exp(found_.log_share), np.exp(expected_.log_share), atol=1e-5)
+        assert found_.tokens.tolist() == expected_.tokens.tolist()
+    assert set(widths) == {(32, 17)}  # one shape where there were as many as batches
+
+
+def test_what_was_cut_and_what_was_unknown_is_counted() -> None:
+    asked = model("non-hier", context_tokens=4)
+    contexts = [["Hello.", "Salt?", "Tea"], ["Tea"], ["Rice and salt please"]]  # 8, 2 and 5 tokens with their ends
+    asked.log_likelihood(contexts, ["Yes.", "Good submarine!", ""])
+    assert asked.account == Account(contexts=2, turns=1, unknown=1, words=5)  # one loses a turn, the other two words
+    asked.read(contexts[:1], ["A yellow submarine"])
+    assert asked.account == Account(contexts=3, turns=2, unknown=3, words=8)
+
+
+def test_all_of_a_context_is_read_where_there_is_no_limit() -> None:
+    asked = model("static")
+    asked.log_likelihood(CONTEXTS, RESPONSES)
+    assert asked.account == Account(contexts=0, turns=0, unknown=0, words=16)
 
 
 def test_a_model_without_attention_says_so() -> None:

@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 import turnwise as tw
 from turnwise.corpus import Corpus
 from turnwise.errors import OutputError, TrainingError, TurnwiseError, UsageError
-from turnwise.model import Recipe, Settings, load_model, train, training
+from turnwise.model import Recipe, Settings, graphs, load_model, train, training
 from turnwise.model.batch import Batch, Output
 from turnwise.model.examples import Examples, examples_of
 from turnwise.model.log import Moment
@@ -121,7 +121,8 @@ def test_the_log_has_a_row_for_every_epoch(done: Path) -> None:
 
 
 def test_no_file_is_a_pickle(done: Path) -> None:
-    assert {file.suffix for file in done.rglob("*") if file.is_file()} <= {".json", ".safetensors", ".csv", ".0"}
+    written = (file for file in done.rglob("*") if file.is_file() and "tensorboard" not in file.parts)
+    assert {file.suffix for file in written} == {".json", ".safetensors", ".csv"}
 
 
 def test_a_checkpoint_tells_its_origin(done: Path, corpus: Corpus) -> None:
@@ -260,6 +261,53 @@ def test_what_cannot_go_on_names_the_last_good_checkpoint(
     assert str(caught.value).endswith(f"Last good checkpoint: {good}.")
     assert "\n" not in str(caught.value)
     assert all(torch.isfinite(one).all() for one in load_file(good / "weights.safetensors").values())
+
+
+NO_ROOM = [
+    torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.\nIncluding\nlines"),
+    RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
+    MemoryError(),
+]
+
+
+@pytest.mark.parametrize("error", NO_ROOM, ids=lambda error: type(error).__name__)
+def test_a_model_that_has_no_room_is_one_line(
+    error: Exception,
+    corpus: Corpus,
+    settings: Settings,
+    recipe: Recipe,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def no_room(settings: Settings) -> None:
+        raise error
+
+    monkeypatch.setattr(training, "Seq2Seq", no_room)
+    with pytest.raises(TrainingError, match="no room for a model of 1 layers of width 12, ") as caught:
+        run(corpus, settings, recipe, tmp_path / "run")
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_model_of_more_bytes_than_can_be_counted_is_one_line(
+    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+) -> None:
+    with pytest.raises(TrainingError, match="no room for a model of 1 layers of width 4,000,000,000"):
+        run(corpus, replace(settings, width=4_000_000_000), recipe, tmp_path / "run")
+
+
+@pytest.mark.parametrize("extra", [None, _out_of_memory])
+def test_captured_graphs_give_their_memory_back_at_the_end(
+    extra: Any, corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cleared: list[str] = []
+    monkeypatch.setattr(graphs, "clear", lambda: cleared.append("graphs"))
+    try:
+        run(corpus, settings, replace(recipe, epochs=1), tmp_path / "run", extra_loss=extra)
+    except TrainingError:
+        assert cleared == ["graphs"] * 2  # before giving up, and at the end
+    else:
+        assert cleared == ["graphs"]
 
 
 def test_a_bug_keeps_its_trace(corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import NoReturn
 import typer
 
 from turnwise.cli import corpus, demo, distract, metrics, model, overlap, train
-from turnwise.cli.console import complain
+from turnwise.cli.console import complain, let_threads_sleep
 from turnwise.errors import TurnwiseError
 
 INTERRUPTED = 130  # what shells expect after Ctrl-C
@@ -47,6 +47,7 @@ def _options(
 
 def main() -> NoReturn:
     """Run a command. Whatever a user can mend is one line on standard error and exit code 2; bugs keep their trace."""
+    let_threads_sleep()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a terminal that cannot show … shows ?
     try:

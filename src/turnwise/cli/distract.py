@@ -35,6 +35,9 @@ LastOnly = Annotated[bool, typer.Option("--last-only", help="Of each dialogue on
 Sentence = Annotated[
     list[str] | None, typer.Option("--sentence", help="One to put in, for the sets called given; may be given again.")
 ]
+Responses = Annotated[
+    str | None, typer.Option("--responses", help="Only responses of this speaker, such as assistant.")
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="At most so many dialogues of the measured split.")]
 
@@ -53,6 +56,7 @@ def measure(
     context_turns: ContextTurns = None,
     last_only: LastOnly = False,
     sentence: Sentence = None,
+    responses: Responses = None,
     normalisation: Annotated[
         str, typer.Option("--normalisation", help="utterance (100 % is average), per_token or as_printed.")
     ] = "utterance",
@@ -92,10 +96,10 @@ def measure(
         quiet=quiet,
         reading={"format": format, "on_error": on_error},
         making={"seed": seed, "split": split, "context_turns": context_turns, "is_last_only": last_only,
-                "sentences": sentence or ()},
+                "sentences": sentence or (), "responses": responses},
         limit=limit,
     )  # fmt: skip
-    asked = _models(models, device=device, dtype=dtype, batch_size=batch_size)
+    asked = _models(models, device=device, dtype=dtype, batch_size=batch_size, quiet=quiet)
     work = None if out is None else work_folder(out)
     wish = Wish(scoring, has_influence=has_influence, has_behaviour=has_behaviour)
     with progress_bar("looking", quiet=quiet) as progress:
@@ -121,6 +125,7 @@ def sets(
     context_turns: ContextTurns = None,
     last_only: LastOnly = False,
     sentence: Sentence = None,
+    responses: Responses = None,
     limit: Limit = None,
     format: Format = None,
     on_error: OnErrorOption = "fail",
@@ -133,7 +138,7 @@ def sets(
 
     making = {
         "seed": seed, "split": split, "context_turns": context_turns, "is_last_only": last_only,
-        "sentences": sentence or (),
+        "sentences": sentence or (), "responses": responses,
     }  # fmt: skip
     reading = {"format": format, "on_error": on_error}
     made = _sets(corpus, chosen, None, quiet=quiet or json, reading=reading, making=making, limit=limit)
@@ -173,7 +178,7 @@ def _sets(
     return make_sets(data, names=names.replace(" ", "").split(","), limit=limit, **making)
 
 
-def _models(given: list[str], *, device: str, dtype: str, batch_size: int) -> dict[str, DialogueModel]:
+def _models(given: list[str], *, device: str, dtype: str, batch_size: int, quiet: bool) -> dict[str, DialogueModel]:
     """Models by label: the name before a `=`, or the last part of the path that tells them apart."""
     from turnwise.model import load
 
@@ -184,7 +189,7 @@ def _models(given: list[str], *, device: str, dtype: str, batch_size: int) -> di
         label = label if is_named else _label(path, given)
         if label in found:
             raise UsageError(f"Two models are called '{label}': name them, such as first={path}.")
-        found[label] = load(path, device=device, dtype=dtype, batch_size=batch_size)
+        found[label] = load(path, device=device, dtype=dtype, batch_size=batch_size, quiet=quiet)
     return found
 
 

@@ -15,6 +15,7 @@ from turnwise.errors import UsageError, unknown_name
 if TYPE_CHECKING:
     from turnwise.model.estimate import Estimate
     from turnwise.model.log import Progress
+    from turnwise.model.presets import Preset
     from turnwise.model.run import TrainingResult
     from turnwise.model.settings import Recipe, Settings
 
@@ -23,7 +24,7 @@ EPILOG = (
     "… train chats.jsonl --preset lstm-attn --set layers=1 --set width=128 --epochs 3 --out small"
 )
 PRESETS_EPILOG = "Try: turnwise presets  ·  turnwise presets --json"
-PRECISIONS = {"float32": "fp32", "bfloat16": "bf16"}
+PRECISIONS = {"float32": "fp32", "fp32": "fp32", "bfloat16": "bf16", "bf16": "bf16"}
 
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
 ContextTurns = Annotated[int | None, typer.Option("--context-turns", min=1, help="Turns of context at most.")]
@@ -34,15 +35,20 @@ def train(
     out: Annotated[Path, typer.Option("--out", help="Folder for checkpoints and the log.")],
     preset: Annotated[str, typer.Option("--preset", help="Which model (see: turnwise presets).")] = "static-ui",
     insert: Annotated[
-        float, typer.Option("--insert", min=0, max=1, help="Probability of inserting each of two distractions.")
-    ] = 0.0,
+        float | None, typer.Option("--insert", min=0, max=1, help="Probability of inserting each of two distractions.")
+    ] = None,
     has_attention_loss: Annotated[
-        bool, typer.Option("--attention-loss/--no-attention-loss", help="With --insert: lower attention on them.")
-    ] = True,
-    attention_weight: Annotated[float, typer.Option("--attention-weight", min=0, help="λ of the loss.")] = 1.0,
+        bool | None,
+        typer.Option(
+            "--attention-loss/--no-attention-loss", help="With --insert: lower attention on them. Usual: yes."
+        ),
+    ] = None,
+    attention_weight: Annotated[
+        float | None, typer.Option("--attention-weight", min=0, help="λ of that loss. Usual: 1.")
+    ] = None,
     attention_reduction: Annotated[
-        str, typer.Option("--attention-reduction", help="mean (the paper's) or sum over places.")
-    ] = "mean",
+        str | None, typer.Option("--attention-reduction", help="mean (the paper's) or sum over places. Usual: mean.")
+    ] = None,
     epochs: Annotated[int | None, typer.Option("--epochs", min=1, help="At most so many.")] = None,
     batch_size: Annotated[int | None, typer.Option("--batch-size", min=1, help="Samples in a step.")] = None,
     changes: Annotated[
@@ -50,7 +56,9 @@ def train(
     ] = None,
     tokens: Annotated[str, typer.Option("--tokens", help="words, or bpe for trained pieces.")] = "words",
     context_turns: ContextTurns = None,
-    best_by: Annotated[str, typer.Option("--best-by", help="perplexity or bleu-2.")] = "perplexity",
+    best_by: Annotated[
+        str | None, typer.Option("--best-by", help="perplexity or bleu-2. Usual: what the preset's paper chose by.")
+    ] = None,
     train_split: Annotated[str, typer.Option("--train-split", help="Split to train on.")] = "train",
     validation_split: Annotated[str, typer.Option("--validation-split", help="Split to choose by.")] = "validation",
     device: Device = "auto",
@@ -70,7 +78,7 @@ def train(
 
     require_torch("Training")
     chosen = preset_named(preset)
-    recipe = {"epochs": epochs, "batch_size": batch_size, "precision": PRECISIONS.get(dtype or "", dtype)}
+    recipe = {"epochs": epochs, "batch_size": batch_size, "precision": _precision(dtype)}
     settings, how = _changed(chosen.settings, chosen.recipe, changes or [], recipe)
     options: dict[str, Any] = {
         "tokens": tokens,
@@ -78,7 +86,7 @@ def train(
         "train_split": train_split,
         "validation_split": validation_split,
         "context_turns": context_turns,
-        "best_by": best_by,
+        "best_by": best_by or chosen.best_by,
         "seed": seed,
         **_distractions(insert, has_attention_loss, attention_weight, attention_reduction, settings),
     }
@@ -107,6 +115,10 @@ def _changed(
         if name not in ours and name not in theirs:
             raise unknown_name("setting", name, [*ours, *theirs])
     settings = settings.override({name: word for name, word in words.items() if name in ours})
+    for name in words:
+        if name in settings.ignored:
+            model = f"encoder {settings.encoder} and attention {settings.attention}"
+            raise UsageError(f"--set {name}={words[name]} would change nothing in a model with {model}. Leave it out.")
     recipe = recipe.override({name: word for name, word in words.items() if name in theirs})
     return settings, recipe.from_dict({**recipe.to_dict(), **{k: v for k, v in more.items() if v is not None}})
 
@@ -118,16 +130,29 @@ def _pair(change: str) -> tuple[str, str]:
     return name, word
 
 
-def _distractions(insert: float, has_loss: bool, weight: float, reduction: str, settings: Settings) -> dict[str, Any]:
+def _precision(dtype: str | None) -> str | None:
+    if dtype is not None and dtype not in PRECISIONS:
+        raise UsageError(f"--dtype {dtype}: expected float32, or bfloat16 for mixed precision.")
+    return None if dtype is None else PRECISIONS[dtype]
+
+
+def _distractions(
+    insert: float | None, has_loss: bool | None, weight: float | None, reduction: str | None, settings: Settings
+) -> dict[str, Any]:
     """What the distract room gives to the loop; nothing where nothing is inserted."""
     from turnwise.distract import AttentionLoss, InsertDistractions
 
-    loss = AttentionLoss(weight, reduction)
+    shape = {"weight": weight, "reduction": reduction}
+    loss = AttentionLoss(**{name: value for name, value in shape.items() if value is not None})  # type: ignore[arg-type]
+    if insert is None and (has_loss, weight, reduction) != (None, None, None):
+        raise UsageError("The attention loss is about inserted distractions: give --insert 0.7 as well, say.")
+    if has_loss is False and (weight, reduction) != (None, None):
+        raise UsageError("--no-attention-loss leaves nothing to --attention-weight and --attention-reduction.")
     if not insert:
         return {}
-    if has_loss and settings.attention == "none":
+    if has_loss is not False and settings.attention == "none":
         raise UsageError("This preset has no attention to lower. Give --no-attention-loss, or another --preset.")
-    return {"transform": InsertDistractions(insert), "extra_loss": loss if has_loss else None}
+    return {"transform": InsertDistractions(insert), "extra_loss": None if has_loss is False else loss}
 
 
 @contextmanager
@@ -162,7 +187,7 @@ def _shown(moment: Any) -> str:
 
 
 def _show(result: TrainingResult) -> None:
-    rows = [[one.epoch, one.loss, one.perplexity, one.bleu_2, one.rate, one.seconds] for one in result.history]
+    rows = [[one.epoch, one.loss, one.perplexity, one.bleu_2, f"{one.rate:g}", one.seconds] for one in result.history]
     columns = ["epoch", "loss", "validation perplexity", "BLEU-2", "rate", "seconds"]
     print_table(columns, rows, title=f"{result.parameters:,} weights, best after epoch {result.best_epoch}")
     typer.echo(f"written to {result.out}; try: turnwise perplexity {result.out} CORPUS --split test")
@@ -187,6 +212,7 @@ def presets(json: Json = False) -> None:
                 name: {
                     "settings": one.settings.to_dict(),
                     "recipe": one.recipe.to_dict(),
+                    "best_by": one.best_by,
                     "paper": one.paper,
                     "parameters": counts[name],
                     "paper_millions": one.millions,
@@ -197,8 +223,20 @@ def presets(json: Json = False) -> None:
         return
     rows = []
     for name, one in PRESETS.items():
-        made, millions = one.settings, None if one.millions is None else f"{one.millions:g}"
-        attention = f"{made.attention}{', UI' if made.integration else ''}"
-        size, how = f"{made.layers}×{made.width}", f"{one.recipe.optimiser} {one.recipe.learning_rate:g}"
-        rows.append([name, made.encoder, attention, size, how, counts[name] / 1e6, millions])
-    print_table(["preset", "encoder", "attention", "size", "rate", "million weights", "Table 3"], rows)
+        made, how = one.settings, one.recipe
+        attention = f"{made.attention}{' UI' if made.integration else ''}"
+        rate = f"{how.optimiser} {how.learning_rate:.0e}".replace("e-0", "e-").replace("e+00", "")
+        rows.append([name, made.encoder, attention, f"{made.layers}×{made.width}", rate, counts[name] / 1e6])
+    print_table(["preset", "encoder", "attention", "size", "rate", "M"], rows)
+    typer.echo(_about_sizes(PRESETS))
+
+
+def _about_sizes(named: Mapping[str, Preset]) -> str:
+    """At which vocabularies the weights are counted, and what the paper counts."""
+    counted = {name: one for name, one in named.items() if one.millions is not None}
+    others = {one.settings.vocabulary for name, one in named.items() if name not in counted}
+    theirs = {one.settings.vocabulary for one in counted.values()}
+    words = [" or ".join(f"{size:,}" for size in sorted(sizes)) for sizes in (theirs, others)]
+    printed = ", ".join(f"{name} {one.millions:g}" for name, one in counted.items())
+    ours = f"M: million weights with {words[0]} words for {', '.join(counted)}; with {words[1]} for the others."
+    return f"{ours}\nTable 3 of the probe paper, for corpora of 13k and 16k words: {printed}."

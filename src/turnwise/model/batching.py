@@ -54,6 +54,11 @@ def _fit(width: int, choices: tuple[int, ...]) -> int:
     return min((one for one in choices if one >= width), default=-(-width // largest) * largest)
 
 
+def shapes_for(device: torch.device) -> Shapes | None:
+    """Few shapes for a GPU, where each is captured as a graph of its own; elsewhere padding is only work."""
+    return Shapes() if device.type == "cuda" else None
+
+
 # --- One batch --------------------------------------------------------------------------------------------------------
 
 
@@ -63,6 +68,7 @@ def collate(
     *,
     is_distraction: Sequence[Sequence[bool]] | None = None,
     context_tokens: int | None = None,
+    shapes: Shapes | None = None,
 ) -> Batch:
     """A batch from token ids: each context is its turns, without marks, which are put in here.
 
@@ -87,7 +93,7 @@ def collate(
         flags[:] = [flag for row in is_distraction for flag in row]
     places = np.arange(total + size)
     examples = Examples(turns, places[:total], flags, ends_of(counts), places[total:], np.zeros(size, dtype=np.int64))
-    return collate_examples(examples, np.arange(size), context_tokens=context_tokens)
+    return collate_examples(examples, np.arange(size), context_tokens=context_tokens, shapes=shapes)
 
 
 def collate_examples(
@@ -181,10 +187,9 @@ def collate_all(
     examples: Examples, rows: Iterable[Ints], *, device: torch.device, context_tokens: int | None = None
 ) -> Iterator[Batch]:
     """Batches on their device; for a GPU they come in few shapes, made in a thread while others are computed."""
-    is_gpu = device.type == "cuda"
-    shapes = Shapes() if is_gpu else None
+    shapes = shapes_for(device)
     made = (collate_examples(examples, one, context_tokens=context_tokens, shapes=shapes) for one in rows)
-    if not is_gpu:
+    if device.type != "cuda":
         return (batch.to(device) for batch in made)
     return (batch.to(device) for batch in prefetch(_pinned(batch) for batch in made))
 

@@ -1,4 +1,4 @@
-"""The LSTM cell and the attention of one step, forward and backward by hand, for several layers at a time.
+"""The LSTM cell, forward and backward by hand, for several layers at a time; attention is in `attention.py`.
 
 Autograd would record a dozen operations for every cell and add up a weight gradient at every step. Written by hand,
 the loop keeps its values in the buffers of `Tape`, and the weights' gradients are one product over all steps
@@ -59,9 +59,14 @@ class Group:
         return values.as_strided((self.high - self.low, batch, n), ((steps - 1) * batch * n, n, 1), start)
 
 
+def wide(dtype: torch.dtype) -> torch.dtype:
+    """fp32 for half precision, any other type as it is."""
+    return torch.float32 if dtype in (torch.bfloat16, torch.float16) else dtype
+
+
 def at_least_fp32(values: Tensor) -> Tensor:
-    """Half precision widened, the rest as it is."""
-    return values.float() if values.dtype in (torch.bfloat16, torch.float16) else values
+    """Half precision widened, the rest as it is and not copied."""
+    return values.to(wide(values.dtype))
 
 
 def tanh_(x: Tensor) -> Tensor:

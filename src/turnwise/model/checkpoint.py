@@ -135,7 +135,8 @@ def load_model(path: str | Path, *, device: str = "cpu", dtype: str = "float32",
         raise unknown_name("dtype", dtype, DTYPES)
     found = read_checkpoint(path)
     network = found.network.to(device=device, dtype=getattr(torch, dtype)).eval()
-    return Seq2SeqModel(network, found.vocabulary, name=found.preset, batch_size=batch_size)
+    turns = found.origin.get("context_turns")
+    return Seq2SeqModel(network, found.vocabulary, name=found.preset, batch_size=batch_size, context_turns=turns)
 
 
 def read_checkpoint(path: str | Path) -> Checkpoint:
@@ -150,7 +151,7 @@ def read_checkpoint(path: str | Path) -> Checkpoint:
     _check_weights(folder, weights, settings)
     network = Seq2Seq(settings)
     network.load_state_dict(weights)
-    return Checkpoint(network, vocabulary, settings, str(described.get("preset")), described.get("origin", {}))
+    return Checkpoint(network, vocabulary, settings, str(described.get("preset")), _origin(folder, described))
 
 
 def read_state(path: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -246,6 +247,15 @@ def _settings(folder: Path, described: Mapping[str, Any], vocabulary: Vocabulary
     return settings
 
 
+def _origin(folder: Path, described: Mapping[str, Any]) -> dict[str, Any]:
+    origin = described.get("origin", {})
+    turns = origin.get("context_turns") if isinstance(origin, dict) else "no JSON object"
+    if turns is not None and (type(turns) is not int or turns < 1):
+        expected = "'origin' as a JSON object, its context_turns null or a number from 1"
+        raise ModelError(f"{folder / MODEL}: expected {expected}, found {turns}.")
+    return dict(origin)
+
+
 def _check_weights(folder: Path, weights: Tensors, settings: Settings) -> None:
     """Names and shapes against a network that takes no memory, for settings may ask for more than there is."""
     import torch
@@ -253,7 +263,7 @@ def _check_weights(folder: Path, weights: Tensors, settings: Settings) -> None:
     from turnwise.model.network import Seq2Seq
 
     too_large = ModelError(f"{folder / MODEL}: expected settings that fit {WEIGHTS}, found far larger ones.")
-    if settings.layers > len(weights):
+    if _least_bytes(settings) > (folder / WEIGHTS).stat().st_size:
         raise too_large
     try:
         with torch.device("meta"):
@@ -264,6 +274,14 @@ def _check_weights(folder: Path, weights: Tensors, settings: Settings) -> None:
         ours, theirs = _written(expected.get(name)), _written(weights.get(name))
         if ours != theirs:
             raise ModelError(f"{folder / WEIGHTS}: expected '{name}' to be {ours}, found {theirs}.")
+
+
+def _least_bytes(settings: Settings) -> int:
+    """Fewer than the weights of these settings take: what can be said of any number of layers without building them.
+
+    Over the first, each layer of whatever reads, and of whatever writes, has 8 width² weights of 4 bytes at least.
+    """
+    return 4 * 2 * 8 * settings.width**2 * (settings.layers - 1)
 
 
 def _written(tensor: Tensor | None) -> str:

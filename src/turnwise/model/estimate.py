@@ -41,9 +41,7 @@ class Estimate:
 def estimate(corpus: Corpus, plan: Plan, *, device: str = "auto") -> Estimate:
     """Count, and time some batches of all lengths."""
     loop = Loop(corpus, plan, Path("nowhere"), device=device)
-    examples, limit = loop.data.training, plan.settings.context_tokens
-    if plan.transform is not None:
-        examples = plan.transform(examples, np.random.default_rng(plan.seed))
+    examples, limit = loop.data.epoch(plan, np.random.default_rng(plan.seed)), plan.settings.context_tokens
     rows = batches(examples, batch_size=plan.recipe.batch_size, context_tokens=limit)
     some = [rows[place] for place in np.linspace(0, len(rows) - 1, min(MEASURED, len(rows))).astype(int)]
     with loop.explained():
@@ -69,6 +67,5 @@ def _seconds_per_batch(loop: Loop, made: Iterable[Batch]) -> float:
     started, count = 0.0, -1
     for count, batch in enumerate(made):
         started = time.perf_counter() if count == 1 else started
-        tokens = int(batch.response_length.sum())
-        loop.learner.step(batch, own=tokens, tokens=tokens).item()
+        loop.learner.step(batch, own_tokens=int(batch.response_length.sum())).item()
     return (time.perf_counter() - started) / count

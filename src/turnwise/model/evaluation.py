@@ -33,7 +33,7 @@ def perplexity_of(
     total = torch.zeros((), dtype=torch.float64, device="cpu" if device.type == "mps" else device)
     with torch.no_grad():
         for batch in collate_all(examples, rows, device=device, context_tokens=context_tokens):
-            _, loss = objective(batch)  # of a token
+            loss, _ = objective(batch)  # of a token
             total += loss.to(total) * batch.response_length.sum().to(total)
     mean = total.item() / int(examples.steps.sum())
     return math.inf if mean > LARGEST else math.exp(mean)

@@ -77,6 +77,17 @@ class Examples:
             self.dialogue[places],
         )  # fmt: skip
 
+    def within(self, context_tokens: int | None) -> Examples:
+        """The same without turns that are wholly older than a context's last so many tokens, and are never read."""
+        if context_tokens is None:
+            return self
+        ends = np.cumsum(self.turns.sizes[self.context])
+        follow = np.repeat(ends[self.offsets[1:] - 1], self.utterances) - ends  # tokens of a context after each turn
+        is_kept = follow < context_tokens
+        offsets = np.concatenate([[0], np.cumsum(is_kept)])[self.offsets]
+        kept = self.context[is_kept], self.is_distraction[is_kept]
+        return Examples(self.turns, *kept, offsets, self.response, self.dialogue)
+
 
 def ends_of(counts: Ints) -> Ints:
     """Offsets of pieces with these lengths: where each begins, and where the last one ends."""

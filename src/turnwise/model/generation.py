@@ -1,8 +1,9 @@
 """Writing responses: greedily, by beam search, or by sampling; all contexts of a batch at once.
 
-A response ends with the end token or after `max_tokens`. Padding, the start mark and the end-of-turn mark are no words
-and never written. Sampling draws by a row's own numbers, made from the seed and its context, so the same context gets
-the same response whatever stands beside it; for several responses to one context, change the seed.
+A response ends with the end token or after `max_tokens`. Padding, the marks of a start and of a turn's end, and the
+mark of unknown words are no words and never written. Sampling draws by a row's own numbers, made from the seed and its
+context, so the same context gets the same response whatever stands beside it; for several responses to one context,
+change the seed.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ import torch
 from torch import Tensor
 
 from turnwise.model.batch import Batch
+from turnwise.model.cell import at_least_fp32
 from turnwise.model.network import Seq2Seq
 from turnwise.model.protocol import Decoding
-from turnwise.model.vocabulary import END, PAD, START, TURN
+from turnwise.model.vocabulary import END, PAD, START, TURN, UNKNOWN
 
-NEVER = (PAD, START, TURN)
+# An unknown word has a likelihood, the only honest one for words the vocabulary lacks, and perplexity counts it; but
+# "<unknown>" says nothing to a reader and matches no word of a reference. So it is left out of what can be written, and
+# the other words share its chance. The end of the response is always possible, so something is always left.
+NEVER = (PAD, START, TURN, UNKNOWN)
 
 
 def generate(network: Seq2Seq, batch: Batch, decoding: Decoding) -> list[list[int]]:
@@ -53,9 +58,9 @@ def _one_each(network: Seq2Seq, batch: Batch, decoding: Decoding) -> Tensor:
 
 def words_only(scores: Tensor) -> Tensor:
     """Scores in fp32 or better, with no chance for marks that are no words."""
-    scores = scores.float() if scores.dtype in (torch.bfloat16, torch.float16) else scores.clone()
-    scores[:, list(NEVER)] = float("-inf")
-    return scores
+    allowed = at_least_fp32(scores).clone()
+    allowed[:, list(NEVER)] = float("-inf")
+    return allowed
 
 
 # --- Sampling ---------------------------------------------------------------------------------------------------------

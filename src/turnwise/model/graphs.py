@@ -8,7 +8,7 @@ overwritten early; a pass that could run backward and never does takes its run w
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 SHARE_OF_MEMORY = 0.3  # that waiting runs may hold; the longest unused go first
+MOST_SEEN = 4096  # shapes that are remembered; then all are forgotten, and have to come twice again
 Tensors = Sequence[Tensor | None]
 Key = tuple[object, ...]
 
@@ -33,7 +34,7 @@ class Run(Protocol):
 
 
 Make = Callable[..., Run]
-_seen: Counter[Key] = Counter()
+_seen: set[Key] = set()
 _waiting: OrderedDict[Key, list[CapturedForward]] = OrderedDict()
 
 
@@ -43,12 +44,19 @@ def take(make: Make, given: Tensors, *, goes_back: bool) -> Run:
     if first is None or not first.is_cuda or torch.cuda.is_current_stream_capturing():
         return make(*given)
     key = (goes_back, *_key(make, given))
-    _seen[key] += 1
-    if _seen[key] < 2:
+    if not _came_before(key):
         return make(*given)
     runs = _waiting.get(key)
     kind = Captured if goes_back else CapturedForward
     return (runs.pop() if runs else kind(make, given, key)).load(given)
+
+
+def _came_before(key: Key) -> bool:
+    is_known = key in _seen
+    if not is_known and len(_seen) >= MOST_SEEN:
+        _seen.clear()
+    _seen.add(key)
+    return is_known
 
 
 def clear() -> None:
@@ -70,9 +78,9 @@ class CapturedForward:
         before = torch.cuda.memory_allocated()
         self.given = [None if one is None else _copied(one) for one in given]
         self.run = make(*self.given)
+        self.bytes = torch.cuda.memory_allocated() - before
         self._warm_up()
         self._capture()
-        self.bytes = torch.cuda.memory_allocated() - before
 
     def _warm_up(self) -> None:
         """Kernels are compiled and libraries set up before anything is captured."""
@@ -88,7 +96,13 @@ class CapturedForward:
     def _capture(self) -> None:
         self.ahead = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.ahead, capture_error_mode="thread_local"):
+            before = torch.cuda.memory_reserved()  # here, for beginning a capture gives unused memory back
             self.results = self.run.forward()
+        self._add_reserved_since(before)
+
+    def _add_reserved_since(self, before: int) -> None:
+        """A graph has a pool of its own, which keeps all it reserved, what was only used in between included."""
+        self.bytes += torch.cuda.memory_reserved() - before
 
     def load(self, given: Tensors) -> CapturedForward:
         """Copy the tensors in."""
@@ -120,9 +134,12 @@ class Captured(CapturedForward):
     def _capture(self) -> None:
         super()._capture()
         self.outer = [None if one is None else _copied(one) for one in self.results]
+        self.bytes += sum(one.nbytes for one in self.outer if one is not None)
         self.back = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.back, pool=self.ahead.pool(), capture_error_mode="thread_local"):
+            before = torch.cuda.memory_reserved()
             self.gradients = self.run.backward(*self.outer)
+        self._add_reserved_since(before)
 
     def forward(self) -> Tensors:
         """Replay, and copy the results out."""

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     from turnwise.model.network import Seq2Seq
 
-ExtraLoss = Callable[[Output, Batch], Tensor]
-NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")  # PyTorch, where its error has no type
+ExtraLoss = Callable[[Output, Batch], Tensor]  # a mean over the samples of a batch
+# What PyTorch says where its error has no type; the last: more bytes than can be counted.
+NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "storage size calculation overflowed")
 
 
 class Objective(nn.Module):
@@ -30,14 +31,12 @@ class Objective(nn.Module):
         self.network = network
         self.extra_loss = extra_loss
 
-    def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """What is minimised, and the cross-entropy of a response token alone, in nats."""
+    def forward(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
+        """The cross-entropy of a response token, in nats, and in training the extra loss; their sum is minimised."""
         network: Any = self.network
         extra_loss = self.extra_loss if self.training else None
         output = network(batch, attention=extra_loss is not None)
-        loss = network.loss(output, batch)
-        whole = loss if extra_loss is None else loss + extra_loss(output, batch)
-        return whole, loss.detach()
+        return network.loss(output, batch), None if extra_loss is None else extra_loss(output, batch)
 
 
 class Learner:
@@ -50,21 +49,23 @@ class Learner:
         self.objective = accelerator.prepare(Objective(network, extra_loss))
         self.optimiser: Any = accelerator.prepare(make_optimiser(self.objective, recipe))
 
-    def step(self, batch: Batch, *, own: int, tokens: int) -> Tensor:
-        """One update of the weights by a batch of `tokens`, of which this process computes its `own`.
+    def step(self, batch: Batch, *, own_tokens: int, token_share: float = 1.0, sample_share: float = 1.0) -> Tensor:
+        """One update of the weights, by this process's share of a batch; other processes compute the rest.
 
         Gives the summed cross-entropy of its own tokens.
         """
-        loss, alone = self.objective(batch)
+        loss, extra = self.objective(batch)
+        alone = loss.detach()
         processes = self.accelerator.num_processes
-        if processes > 1:  # they average their gradients: weigh each by its part of the batch's tokens
-            loss = loss * (own * processes / tokens)
-        self.accelerator.backward(loss)
+        if processes > 1:  # gradients are averaged: one loss is a mean over tokens, the other a mean over samples
+            loss = loss * (token_share * processes)
+            extra = None if extra is None else extra * (sample_share * processes)
+        self.accelerator.backward(loss if extra is None else loss + extra)
         if self.recipe.clip is not None:
             self.accelerator.clip_grad_norm_(self.objective.parameters(), self.recipe.clip)
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
-        return alone * own  # type: ignore[no-any-return]
+        return alone * own_tokens  # type: ignore[no-any-return]
 
     def resting(self) -> nn.Module:
         """The objective without what several processes need, and without dropout."""

@@ -102,8 +102,7 @@ class Log:
         self.columns: list[str] = []
         self.board = _tensorboard(folder, step)
         kept = _rows_until(self.path, step) if step is not None else []
-        self.path.unlink(missing_ok=True)
-        if kept:
+        if kept:  # otherwise an older log stays until the first row replaces it
             self._begin(list(kept[0]), kept)
 
     def tell(self, moment: Moment, *, is_logged: bool = True) -> None:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from turnwise.model.attention import Scorer
+from turnwise.model.cell import wide
 from turnwise.model.recurrence import Computed, Given, recur
 
 
@@ -60,14 +61,13 @@ class LSTM(nn.Module):
         batch, steps, _ = inputs.shape
         projected = functional.linear(inputs.transpose(0, 1), self.inputs)  # autocast chooses the precision here
         dtype = projected.dtype
-        wide = torch.float32 if dtype in (torch.bfloat16, torch.float16) else dtype
         hidden, cell = start or State(*inputs.new_zeros(2, self.layers, batch, self.width).unbind())
         given = Given(
             projected,
             self._weight().to(dtype),
             self.bias,
             hidden.to(dtype),
-            cell.to(wide),
+            cell.to(wide(dtype)),
             length.clamp(min=1),
             self._drop(projected, steps, batch),
         )

@@ -15,7 +15,8 @@ class Preset:
     settings: Settings
     recipe: Recipe
     paper: str
-    millions: float | None = None  # of weights, as printed in the paper
+    millions: float | None = None  # of weights, as printed in the paper, for corpora of 13k and 16k words
+    best_by: str = "perplexity"  # what the best checkpoint is chosen by
 
 
 # Xing and Gulla, section 4.2. Contexts and responses share the word embedding E of equation 2. "Until it converges":
@@ -24,7 +25,7 @@ DISTRACT = Settings(layers=4, width=512, embedding=512, dropout=0.2, vocabulary=
 DISTRACT_RECIPE = Recipe("sgd", 1.0, halve_when_stalled=True, epochs=40, batch_size=256, clip=5.0, patience=4)
 
 # Parthasarathi et al., appendix A. Table 3's counts fit separate embeddings of contexts and responses, untied from the
-# output layer. The batch size, clipping and start are not printed.
+# output layer. The batch size, clipping and start are not printed. Models are chosen by BLEU on the validation split.
 PROBE = Settings(
     layers=2,
     width=256,
@@ -47,17 +48,22 @@ OVERLAP = Settings(
 )
 OVERLAP_RECIPE = Recipe("adam", 1e-3, halve_when_stalled=True, epochs=40, batch_size=128, clip=5.0, patience=4)
 
+
+def _probed(settings: Settings, *, millions: float) -> Preset:
+    return Preset(settings, PROBE_RECIPE, "probe_tasks", millions, best_by="bleu-2")
+
+
 PRESETS = {
     "non-hier": Preset(replace(DISTRACT, attention="token"), DISTRACT_RECIPE, "das_ratio"),
     "static": Preset(replace(DISTRACT, attention="static"), DISTRACT_RECIPE, "das_ratio"),
     "static-ui": Preset(replace(DISTRACT, attention="static", integration=True), DISTRACT_RECIPE, "das_ratio"),
     "dynamic": Preset(replace(DISTRACT, attention="dynamic"), DISTRACT_RECIPE, "das_ratio"),
     "dynamic-ui": Preset(replace(DISTRACT, attention="dynamic", integration=True), DISTRACT_RECIPE, "das_ratio"),
-    "lstm": Preset(PROBE, PROBE_RECIPE, "probe_tasks", 11),
-    "lstm-attn": Preset(replace(PROBE, attention="token"), PROBE_RECIPE, "probe_tasks", 11),
-    "bilstm-attn": Preset(replace(PROBE, encoder="bilstm", attention="token"), PROBE_RECIPE, "probe_tasks", 12),
-    "hred": Preset(replace(PROBE, encoder="hierarchical", attention="dynamic"), PROBE_RECIPE, "probe_tasks", 12),
-    "transformer": Preset(PROBE_TRANSFORMER, PROBE_RECIPE, "probe_tasks", 41),
+    "lstm": _probed(PROBE, millions=11),
+    "lstm-attn": _probed(replace(PROBE, attention="token"), millions=11),
+    "bilstm-attn": _probed(replace(PROBE, encoder="bilstm", attention="token"), millions=12),
+    "hred": _probed(replace(PROBE, encoder="hierarchical", attention="dynamic"), millions=12),
+    "transformer": _probed(PROBE_TRANSFORMER, millions=41),
     "overlap-lstm": Preset(replace(OVERLAP, scoring="additive"), OVERLAP_RECIPE, "overlap"),
     "overlap-transformer": Preset(
         replace(OVERLAP, encoder="transformer", layers=6, heads=8),

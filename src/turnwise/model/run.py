@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -23,6 +24,7 @@ Transform = Callable[[Examples, np.random.Generator], Examples]
 Validate = Callable[[DialogueModel], Mapping[str, float]]
 BEST_BY = ("perplexity", "bleu-2")
 MAY_DIFFER = ("epochs", "patience")  # what a resumed run may be given anew: it only says when to end
+ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # where an object happens to be in memory
 
 
 @dataclass(frozen=True)
@@ -54,9 +56,20 @@ class Plan:
             "settings": self.settings.to_dict(),
             "recipe": self.recipe.to_dict(),
             **{name: getattr(self, name) for name in plain},
-            "transform": None if self.transform is None else repr(self.transform),
-            "extra_loss": None if self.extra_loss is None else repr(self.extra_loss),
+            "transform": _named("transform", self.transform),
+            "extra_loss": _named("extra_loss", self.extra_loss),
         }
+
+
+def _named(role: str, given: object) -> str | None:
+    """The same words for the same function or object in every process: functions by their qualified name."""
+    if given is None:
+        return None
+    words = " ".join(ADDRESS.sub("", repr(given)).split())
+    if "<lambda>" in words:
+        what = f"expected a {role} that a resumed run can be held against, found {words}"
+        raise UsageError(f"{what}. Give a function with a name, or an object whose repr tells its settings.")
+    return words
 
 
 def check_same_run(before: Mapping[str, Any], now: Mapping[str, Any], *, out: Path) -> None:
@@ -110,9 +123,20 @@ class Portion:
     """What one process computes of a batch."""
 
     rows: Ints
-    own: int  # tokens that count here
+    own_tokens: int  # that count here
+    own_samples: int  # that count here
     tokens: int  # of the whole batch
     samples: int  # of the whole batch
+
+    @property
+    def token_share(self) -> float:
+        """Of the batch's tokens, which the cross-entropy is a mean over."""
+        return self.own_tokens / self.tokens
+
+    @property
+    def sample_share(self) -> float:
+        """Of the batch's samples, which an extra loss is a mean over."""
+        return self.own_samples / self.samples
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,13 +155,22 @@ class Data:
         if vocabulary is None:
             texts = (text.as_py() or "" for chunk in training.turn_column("text").chunks for text in chunk)
             vocabulary = Vocabulary.of(texts, size=plan.settings.vocabulary - len(MARKS), kind=plan.tokens)
-        limits = {"context_turns": plan.context_turns, "context_tokens": plan.settings.context_tokens}
-        learnt, held_out = (examples_of(split, vocabulary, **limits) for split in (training, validation))
+        turns, tokens = plan.context_turns, plan.settings.context_tokens
+        # A transform sees whole contexts: where it puts something must not depend on how much of them can be read.
+        cut = tokens if plan.transform is None else None
+        learnt = examples_of(training, vocabulary, context_turns=turns, context_tokens=cut)
+        held_out = examples_of(validation, vocabulary, context_turns=turns, context_tokens=tokens)
         for name, some in ((plan.train_split, learnt), (plan.validation_split, held_out)):
             if not len(some):
                 raise TrainingError(f"{corpus.name}: expected dialogues of two turns or more in '{name}', found none.")
         questions = Questions.of(validation, most=plan.bleu_samples, context_turns=plan.context_turns)
         return cls(vocabulary, learnt, held_out, questions)
+
+    def epoch(self, plan: Plan, rng: np.random.Generator) -> Examples:
+        """The training examples of one epoch, as the plan's transform draws them."""
+        if plan.transform is None:
+            return self.training
+        return plan.transform(self.training, rng).within(plan.settings.context_tokens)
 
 
 @dataclass(frozen=True)

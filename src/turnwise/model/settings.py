@@ -76,6 +76,12 @@ class Settings(Checked):
             yield f"dropout is {self.dropout}, expected a share from 0 to below 1"
         yield from self._transformer_faults() if self.encoder == "transformer" else self._recurrent_faults()
 
+    @property
+    def ignored(self) -> frozenset[str]:
+        """Settings that change nothing in a model of this structure."""
+        unused = {"words_within"} if self.encoder == "transformer" else {"heads", "norm"}
+        return frozenset(unused | ({"scoring"} if self.attention == "none" else set()))
+
     def _recurrent_faults(self) -> Iterator[str]:
         if self.encoder == "hierarchical" and self.attention == "token":
             yield "a hierarchical encoder keeps utterances, not tokens: set attention to static, dynamic or none"

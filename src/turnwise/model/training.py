@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,9 +23,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from turnwise.atomic import MARK
+from turnwise.atomic import MARK, restore
 from turnwise.corpus import Corpus
 from turnwise.errors import OutputError, TrainingError
+from turnwise.model import graphs
 from turnwise.model.batch import Batch
 from turnwise.model.batching import batches, collate_all
 from turnwise.model.checkpoint import Checkpoint, copy_checkpoint, read_checkpoint, read_state, save_model
@@ -67,6 +68,7 @@ def train(
     """
     plan = Plan(settings, recipe, seed, transform=transform, extra_loss=extra_loss, **options)
     folder = Path(out)
+    restore(folder / "last")  # a run that was killed while it replaced its checkpoint may have left none
     is_begun = (folder / "last").is_dir()
     _check_folder(folder, is_begun=is_begun, resume=resume)
     loop = Loop(corpus, plan, folder, device=device, is_begun=is_begun, save_seconds=save_seconds, validate=validate)
@@ -105,8 +107,9 @@ class Loop:
             check_same_run(found.origin, self.origin, out=folder)
         self.data = Data.of(corpus, plan, vocabulary=found.vocabulary if found else None)
         self.plan = replace(plan, settings=replace(plan.settings, vocabulary=len(self.data.vocabulary)))
-        self.network = found.network if found else self._new_network()
-        self.learner = Learner(self.network, plan.recipe, self.accelerator, extra_loss=plan.extra_loss)
+        with _explained(self._too_large):
+            self.network = found.network if found else self._new_network()
+            self.learner = Learner(self.network, plan.recipe, self.accelerator, extra_loss=plan.extra_loss)
         self.state = self._restored() if found else State(plan.recipe.learning_rate)
         self.saved = "last" if found else None
         self.started, self.speed = time.monotonic() - self.state.seconds, 0.0
@@ -138,12 +141,15 @@ class Loop:
                 history.append(self._end_epoch(log))
         finally:
             log.close()
+            graphs.clear()
             self.accelerator.free_memory()
         return self._result(history)
 
     def _sweep(self) -> None:
-        """Delete what a killed run was writing."""
+        """Delete what a killed run was writing, and put back what it was replacing."""
         if self.accelerator.is_main_process and self.folder.is_dir():
+            for name in ("untrained", "best", f"epoch-{self.state.epoch:03d}"):
+                restore(self.folder / name)
             for left in self.folder.glob(f"{MARK}*"):
                 shutil.rmtree(left, ignore_errors=True)
 
@@ -161,8 +167,7 @@ class Loop:
 
     def _train_epoch(self, log: Log) -> None:
         rng = np.random.default_rng([self.plan.seed, self.state.epoch])
-        examples = self.data.training if self.plan.transform is None else self.plan.transform(self.data.training, rng)
-        limit = self.plan.settings.context_tokens
+        examples, limit = self.data.epoch(self.plan, rng), self.plan.settings.context_tokens
         rows = batches(examples, batch_size=self.plan.recipe.batch_size, rng=rng, context_tokens=limit)
         self.learner.objective.train()
         portions = [self._portion(some, examples.steps) for some in rows[self.state.done :]]
@@ -174,13 +179,14 @@ class Loop:
         """What this process computes of a batch; where nothing is left for it, an example that does not count."""
         mine = rows[self.accelerator.process_index :: self.accelerator.num_processes]
         own, tokens = int(steps[mine].sum()), int(steps[rows].sum())
-        return Portion(mine if len(mine) else rows[:1], own, tokens, len(rows))
+        return Portion(mine if len(mine) else rows[:1], own, len(mine), tokens, len(rows))
 
     def _train_batches(self, made: Iterable[tuple[Batch, Portion]], batches: int, log: Log) -> None:
         watch = Watch(self.state.loss, self.state.tokens, self.device)
         for batch, portion in made:
             seed_step(self.plan.seed, self.state.epoch, self.state.done, self.accelerator.process_index)
-            loss = self.learner.step(batch, own=portion.own, tokens=portion.tokens)
+            shares = {"token_share": portion.token_share, "sample_share": portion.sample_share}
+            loss = self.learner.step(batch, own_tokens=portion.own_tokens, **shares)
             watch.add(loss, portion.tokens, portion.samples)
             self.state = replace(self.state, done=self.state.done + 1, step=self.state.step + 1)
             if self.state.done == batches:
@@ -235,7 +241,11 @@ class Loop:
         with self.explained():
             perplexity = perplexity_of(self.learner.resting(), self.data.validation, device=self.device, **sizes)  # type: ignore[arg-type]
             model = Seq2SeqModel(
-                self.network, self.data.vocabulary, name=self.plan.preset, batch_size=self.plan.recipe.batch_size
+                self.network,
+                self.data.vocabulary,
+                name=self.plan.preset,
+                batch_size=self.plan.recipe.batch_size,
+                context_turns=self.plan.context_turns,
             )
             bleu_2 = self.data.questions.bleu_2(model, self.data.vocabulary)
             more = {} if self.validate is None else dict(self.validate(model))
@@ -271,14 +281,18 @@ class Loop:
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """One line where memory runs out, in place of a trace through the GPU's libraries."""
-        try:
+        """One line where memory runs out while batches are computed."""
+        with _explained(self._too_much):
             yield
-        except (MemoryError, RuntimeError) as error:
-            if not is_out_of_memory(error):
-                raise
-            advice = f"Give a --batch-size below {self.plan.recipe.batch_size}, or --set context_tokens=100."
-            raise self._ended(f"Out of memory on {self.device}", advice) from error
+
+    def _too_much(self) -> TrainingError:
+        advice = f"Give a --batch-size below {self.plan.recipe.batch_size}, or --set context_tokens=100."
+        return self._ended(f"Out of memory on {self.device}", advice)
+
+    def _too_large(self) -> TrainingError:
+        made = self.plan.settings
+        size = f"{made.layers} layers of width {made.width:,}, {made.vocabulary:,} words of width {made.embedding:,}"
+        return TrainingError(f"Out of memory on {self.device}: no room for a model of {size}. Give smaller --set.")
 
     def _diverged(self, what: str) -> TrainingError:
         advice = f"Give --set learning_rate= below {self.plan.recipe.learning_rate}, or a smaller clip."
@@ -294,3 +308,15 @@ class Loop:
         ended = self.state
         counts = ended.epoch - 1, ended.step, ended.best_epoch, parameters
         return TrainingResult(str(self.folder), *counts, ended.seconds, tuple(history))
+
+
+@contextmanager
+def _explained(give_up: Callable[[], TrainingError]) -> Iterator[None]:
+    """One line where memory runs out, in place of a trace through the libraries; captured graphs give theirs back."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        graphs.clear()
+        raise give_up() from error

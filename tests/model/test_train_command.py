@@ -1,0 +1,142 @@
+"""What `turnwise train` and `turnwise presets` make of their options; nothing is trained here."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from turnwise.cli import app
+from turnwise.cli.console import let_threads_sleep
+from turnwise.cli.train import _show
+from turnwise.errors import TurnwiseError
+from turnwise.model import training
+from turnwise.model.log import Moment
+from turnwise.model.presets import PRESETS
+from turnwise.model.run import TrainingResult
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """What a command gives to the training loop."""
+    given: dict[str, Any] = {}
+
+    def train(corpus: Any, settings: Any, recipe: Any, **options: Any) -> TrainingResult:
+        given.update(options, settings=settings, recipe=recipe)
+        return TrainingResult("run", 0, 0, 0, 0, 0.0, ())
+
+    monkeypatch.setattr(training, "train", train)
+
+    def ask(*arguments: str) -> dict[str, Any]:
+        command = ["train", "concierge", "--limit", "1", "--out", str(tmp_path / "run"), "--device", "cpu", *arguments]
+        CliRunner().invoke(app, command, catch_exceptions=False)
+        return given
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--preset", "lstm"], "bleu-2"),
+        (["--preset", "transformer"], "bleu-2"),
+        (["--preset", "static-ui"], "perplexity"),
+        (["--preset", "overlap-lstm"], "perplexity"),
+        (["--preset", "lstm", "--best-by", "perplexity"], "perplexity"),
+        (["--preset", "static", "--best-by", "bleu-2"], "bleu-2"),
+    ],
+)
+def test_the_best_is_chosen_as_the_presets_paper_chose_it(arguments: list[str], expected: str, asked: Any) -> None:
+    assert asked(*arguments)["best_by"] == expected
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"), [("float32", "fp32"), ("bfloat16", "bf16"), ("fp32", "fp32"), ("bf16", "bf16")]
+)
+def test_a_dtype_is_a_precision(dtype: str, expected: str, asked: Any) -> None:
+    assert asked("--dtype", dtype)["recipe"].precision == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "transform", "loss"),
+    [
+        ([], None, None),
+        (["--insert", "0"], None, None),
+        (["--insert", "0", "--attention-weight", "3"], None, None),  # a sweep over probabilities begins with none
+        (["--insert", "0.5"], "InsertDistractions(probability=0.5", "AttentionLoss(weight=1.0, reduction='mean')"),
+        (["--insert", "0.5", "--no-attention-loss"], "InsertDistractions(probability=0.5", None),
+        (
+            ["--insert", "1", "--attention-weight", "3", "--attention-reduction", "sum"],
+            "InsertDistractions(probability=1",
+            "AttentionLoss(weight=3.0, reduction='sum')",
+        ),
+    ],
+)
+def test_distractions_and_their_loss(arguments: list[str], transform: str | None, loss: str | None, asked: Any) -> None:
+    given = asked(*arguments)
+    assert repr(given.get("extra_loss")) == str(loss)
+    assert repr(given.get("transform")).startswith(str(transform))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--dtype", "float16"], "--dtype float16: expected float32, or bfloat16 for mixed precision."),
+        (["--attention-weight", "2"], "give --insert"),
+        (["--attention-reduction", "sum"], "give --insert"),
+        (["--no-attention-loss"], "give --insert"),
+        (["--attention-loss"], "give --insert"),
+        (["--insert", "0.5", "--no-attention-loss", "--attention-weight", "2"], "--no-attention-loss leaves nothing"),
+        (["--set", "heads=4"], "--set heads=4 would change nothing in a model with encoder lstm and attention static"),
+        (["--set", "norm=pre"], "--set norm=pre would change nothing"),
+        (["--preset", "lstm", "--set", "scoring=dot"], "--set scoring=dot would change nothing"),
+        (["--preset", "transformer", "--set", "words_within=0.1"], "--set words_within=0.1 would change nothing"),
+    ],
+)
+def test_options_that_would_change_nothing_are_refused_in_one_line(
+    arguments: list[str], message: str, asked: Any
+) -> None:
+    with pytest.raises(TurnwiseError) as caught:
+        asked(*arguments)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_small_rates_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    moments = [Moment(epoch, 1, 1, 1, 2.5, rate, 1.0, 1.0, 3.0, 4.0) for epoch, rate in ((1, 4e-3), (2, 5e-5))]
+    _show(TrainingResult("run", 2, 2, 2, 10, 1.0, tuple(moments)))
+    shown = capsys.readouterr().out
+    assert "0.004" in shown
+    assert "5e-05" in shown
+
+
+def test_presets_fit_into_80_columns_and_say_what_is_counted() -> None:
+    shown = CliRunner().invoke(app, ["presets"], env={"COLUMNS": "80"}, catch_exceptions=False).stdout
+    table, notes = shown.splitlines()[:-2], shown.splitlines()[-2:]
+    assert max(map(len, table)) <= 80
+    assert [line.split("│")[1].strip() for line in table if line.startswith("│")] == list(PRESETS)
+    assert "with 16,000 words for lstm, lstm-attn, bilstm-attn, hred, transformer; with 25,000 for" in notes[0]
+    assert notes[1].startswith("Table 3 of the probe paper, for corpora of 13k and 16k words: lstm 11, lstm-attn 11,")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="GNU's OpenMP, which says what it was told")
+def test_threads_that_wait_for_each_other_sleep() -> None:
+    environment = {**os.environ, "OMP_DISPLAY_ENV": "VERBOSE"}
+    environment.pop("OMP_WAIT_POLICY", None)
+    command = [sys.executable, "-m", "turnwise", "train", "concierge", "--out", "nowhere", "--device", "gpu"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 2
+    if "GOMP_SPINCOUNT" not in done.stderr:
+        pytest.skip("this PyTorch has another OpenMP")
+    assert "GOMP_SPINCOUNT = '0'" in done.stderr
+
+
+def test_whoever_says_how_threads_wait_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+    let_threads_sleep()
+    assert os.environ["OMP_WAIT_POLICY"] == "ACTIVE"
