@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,7 @@ def test_layers_and_heads_can_be_chosen() -> None:
 
 
 def test_work_that_was_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("turnwise.distract.measure.AT_ONCE", 3)
+    monkeypatch.setattr(sys.modules["turnwise.distract.measure"], "AT_ONCE", 3)
     first, second = Fake(), Fake()
     whole = measure({"m": first}, [SET], work=tmp_path)[0].table
     assert first.calls == [3, 1]
@@ -184,7 +185,7 @@ def test_results_do_not_depend_on_batches(size: int) -> None:
     sets = make_sets(corpus, names=["random-0.7"], seed=1, limit=2)
     found = []
     for attention in ("token", "static", "dynamic"):
-        settings = Settings(attention=attention, layers=2, width=8, embedding=8, vocabulary=len(vocabulary))  # type: ignore[arg-type]
+        settings = Settings(attention=attention, layers=2, width=8, embedding=8, vocabulary=len(vocabulary))
         asked = Seq2SeqModel(network(settings, scale=1.0), vocabulary, batch_size=size)
         table = measure({"m": asked}, sets)[1].table
         alone = [measure({"m": asked}, [DistractingSet("one", [case])])[0].table for case in sets[1].cases[:6]]

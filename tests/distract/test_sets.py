@@ -120,6 +120,8 @@ def test_sets_are_written_and_read_back(tmp_path: Path) -> None:
         (one.name, one.fingerprint, one.about) for one in sets
     ]
     assert list(again[3].cases) == list(sets[3].cases)
+    assert [case.speakers for case in again[3].cases] == [case.speakers for case in sets[3].cases]
+    assert again[3].cases[0].speakers.count("") == 2  # what was put in
     with pytest.raises(OutputError, match="--overwrite"):
         write_sets(sets, tmp_path / "sets")
     write_sets(sets[:2], tmp_path / "sets", overwrite=True)
@@ -131,10 +133,26 @@ def test_sets_are_written_and_read_back(tmp_path: Path) -> None:
     [
         ("{", "expected a case"),
         ("[]", "a list"),
-        ('{"dialogue": "d", "turn": 1, "context": [], "response": "r", "distractions": []}', "context"),
-        ('{"dialogue": "d", "turn": 1, "context": ["q"], "response": "r", "distractions": [0]}', "distractions"),
-        ('{"dialogue": "d", "turn": 1, "context": ["q"], "response": 3, "distractions": []}', "response"),
-        ('{"dialogue": "d", "turn": 1, "context": ["q"], "response": "r", "distractions": []}', "fingerprint"),
+        (
+            '{"dialogue": "d", "turn": 1, "context": [], "response": "r", "distractions": [], "speakers": [""]}',
+            "context",
+        ),
+        (
+            '{"dialogue": "d", "turn": 1, "context": ["q"], "response": "", "distractions": [0], "speakers": ["", ""]}',
+            "distractions",
+        ),
+        (
+            '{"dialogue": "d", "turn": 1, "context": ["q"], "response": 3, "distractions": [], "speakers": ["", ""]}',
+            "response",
+        ),
+        (
+            '{"dialogue": "d", "turn": 1, "context": ["q"], "response": "r", "distractions": [], "speakers": ["a"]}',
+            "speakers",
+        ),
+        (
+            '{"dialogue": "d", "turn": 1, "context": ["q"], "response": "r", "distractions": [], "speakers": ["", ""]}',
+            "fingerprint",
+        ),
     ],
 )
 def test_a_changed_file_is_refused_by_line(line: str, words: str, tmp_path: Path) -> None:

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from turnwise.corpus import generate
+from turnwise.corpus import Corpus, Dialogue, Turn, generate
 from turnwise.distract import AttentionLoss, InsertDistractions
 from turnwise.errors import UsageError
-from turnwise.model import Vocabulary, preset
+from turnwise.model import Recipe, Settings, Vocabulary, preset
 from turnwise.model.batch import Batch
 from turnwise.model.batching import collate_examples
 from turnwise.model.examples import examples_of
 from turnwise.model.network import Seq2Seq
+from turnwise.model.run import Data, Plan
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +27,31 @@ def batch() -> Batch:
     examples = examples_of(corpus, Vocabulary.of(texts, size=95), context_turns=3)
     distracted = InsertDistractions(1.0)(examples, np.random.default_rng(0))
     return collate_examples(distracted, np.arange(24))
+
+
+def test_distractions_are_spread_over_the_whole_history_however_little_of_it_is_read() -> None:
+    """31 turns of nine words and an end mark; 100 tokens are read: the Query and the nine turns before it.
+
+    A distraction before turn k (0 … 29, the Query) has 30 - k turns after it, and the other distraction where that
+    comes later; it is read if those are nine at most.
+    """
+    turns = tuple(Turn("AB"[place % 2], "a b c d e f g h i") for place in range(31))
+    dialogues = [
+        Dialogue(turns, id=f"{split}-{n}", split=split) for split in ("train", "validation") for n in range(20)
+    ]
+    settings = Settings(attention="static", vocabulary=20, context_tokens=100)
+    plan = Plan(settings, Recipe(), transform=InsertDistractions(1.0))
+    data = Data.of(Corpus.of(dialogues), plan)
+    found = []
+    for seed in range(40):
+        examples = data.epoch(plan, np.random.default_rng(seed))
+        longest = collate_examples(examples, np.arange(29, len(examples), 30), context_tokens=100)  # 30 turns each
+        found.append(longest.is_distraction.sum(dim=1).numpy())
+    expected = np.mean(
+        [(30 - k + (other >= k) <= 9) + (30 - other + (other < k) <= 9) for k in range(30) for other in range(30)]
+    )
+    assert np.mean(found) == pytest.approx(expected, abs=0.08)  # 0.58; of the turns that are read, nearly two would be
+    assert int(examples.utterances.max()) <= 12  # what is never read is not kept
 
 
 def network(name: str) -> Seq2Seq:

@@ -47,6 +47,7 @@ def make_sets(
     context_turns: int | None = None,
     is_last_only: bool = False,
     sentences: Sequence[str] = (),
+    responses: str | None = None,
     limit: int | None = None,
 ) -> list[DistractingSet]:
     """The original test split and distracting sets of it; distractions come from the training split.
@@ -57,7 +58,7 @@ def make_sets(
     test = corpus.split(split) if split in corpus.splits else corpus
     test = test if limit is None else test[:limit]
     training = corpus.split("train") if "train" in corpus.splits else corpus
-    maker = Maker(test, training, seed, context_turns, is_last_only, sentences)
+    maker = Maker(test, training, seed, context_turns, is_last_only, sentences, responses)
     return [maker.original(), *(maker.make(name) for name in chosen_names(names))]
 
 
@@ -75,7 +76,8 @@ def examine(
         raise UsageError("Give at least one model and one distracting set.")
     measured = measure(models, sets, scoring=wish.scoring, work=work, progress=progress)
     extras = {name: _extras(model, sets, measured, name, wish) for name, model in models.items()}
-    about = {"sets": {one.name: {"fingerprint": one.fingerprint, **one.about} for one in sets}}
+    settings = {name: dict(getattr(model, "settings", {})) for name, model in models.items()}
+    about = {"settings": settings, "sets": {one.name: {"fingerprint": one.fingerprint, **one.about} for one in sets}}
     result = summarise(measured, origin=_origin(sets, wish), resampling=wish.resampling, extras=extras, about=about)
     chosen = _picture_set(sets)
     case = picture_case(chosen.cases)

@@ -22,7 +22,8 @@ from turnwise.atomic import whole_file
 from turnwise.distract.scores import Normalisation, averaged, case_scores, head_means, log_scores
 from turnwise.distract.sets import Case, DistractingSet
 from turnwise.errors import UsageError
-from turnwise.model.protocol import Attention, DialogueModel, Reading, read
+from turnwise.model.answers import enough_memory
+from turnwise.model.protocol import Attention, DialogueModel, Reading, TooLong, read
 
 AT_ONCE = 512  # cases handed to a model at a time, and kept as one portion
 Progress = Callable[[int, int], None]  # cases done, cases in all, over all models and sets
@@ -65,8 +66,9 @@ class Heads:
 class Measured:
     """One model on one set: a row for each case, and sums by head where there are several."""
 
-    model: str
-    name: str
+    model: str  # as the caller calls it
+    identity: str  # its own name, with a fingerprint of its weights
+    name: str  # of the set
     table: pa.Table  # dialogue, turn, distraction, history, first, last (logs, 0 for 100 %), log_likelihood, tokens
     heads: Heads | None
 
@@ -100,7 +102,7 @@ def measure(
                 done += portion.num_rows
                 if progress is not None:
                     progress(done, total)
-            found.append(_joined(label, one.name, portions))
+            found.append(_joined(label, model.name, one.name, portions))
     return found
 
 
@@ -127,7 +129,7 @@ def _key(model: DialogueModel, cases: Sequence[Case], scoring: Scoring) -> str:
 
 def scored(model: DialogueModel, cases: Sequence[Case], scoring: Scoring) -> pa.Table:
     """Scores and likelihoods of some cases; sums by head are in the table's metadata."""
-    readings = read(model, [case.context for case in cases], [case.response for case in cases])
+    readings = _readings(model, cases)
     rows = [_row(case, reading, scoring) for case, reading in zip(cases, readings, strict=True)]
     columns = {name: [row[place] for row in rows] for place, name in enumerate((*NUMBERS, "tokens"))}
     names = {"dialogue": [case.dialogue for case in cases], "turn": [case.turn for case in cases]}
@@ -136,7 +138,25 @@ def scored(model: DialogueModel, cases: Sequence[Case], scoring: Scoring) -> pa.
     return pa.table({**names, **columns}).replace_schema_metadata(kept)
 
 
-def _row(case: Case, reading: Reading, scoring: Scoring) -> tuple[float, ...]:
+def _readings(model: DialogueModel, cases: Sequence[Case]) -> list[Reading | None]:
+    """What a model shows of each case; None for one that does not fit into its window."""
+    places = range(len(cases))
+    with enough_memory(model):
+        try:
+            return [*_read(model, cases)]
+        except TooLong as error:
+            fitting = [place for place in places if place not in error.parts]
+            found = dict(zip(fitting, _read(model, [cases[place] for place in fitting]), strict=True))
+    return [found.get(place) for place in places]
+
+
+def _read(model: DialogueModel, cases: Sequence[Case]) -> list[Reading]:
+    return read(model, [case.context for case in cases], [case.response for case in cases])
+
+
+def _row(case: Case, reading: Reading | None, scoring: Scoring) -> tuple[float, ...]:
+    if reading is None:
+        return (*[math.nan] * 4, 0.0, 0)  # no tokens: not part of any mean or perplexity
     found = case_scores(chosen_scores(reading.attention, scoring), case)
     return (*found, reading.likelihood.total, reading.likelihood.tokens)
 
@@ -156,23 +176,25 @@ def _chosen(scores: Floats, scoring: Scoring) -> Floats:
     return np.asarray(scores[layers][:, heads])
 
 
-def _heads(cases: Sequence[Case], readings: Sequence[Reading], scoring: Scoring) -> Heads | None:
-    shape = readings[0].attention.log_share.shape[:2] if readings else (1, 1)
+def _heads(cases: Sequence[Case], readings: Sequence[Reading | None], scoring: Scoring) -> Heads | None:
+    shape = next((one.attention.log_share.shape[:2] for one in readings if one is not None), (1, 1))
     if math.prod(shape) == 1:
         return None
     total = Heads(np.zeros(shape), np.zeros(shape))
     for case, reading in zip(cases, readings, strict=True):
-        if case.distractions and case.history:
+        if case.distractions and case.history and reading is not None:
             means = head_means(log_scores(reading.attention, normalisation=scoring.normalisation), case)
             if not any(np.isnan(one).any() for one in means):
                 total += Heads(*means)
     return total
 
 
-def _joined(model: str, name: str, portions: Sequence[pa.Table]) -> Measured:
+def _joined(model: str, identity: str, name: str, portions: Sequence[pa.Table]) -> Measured:
     kept = [orjson.loads(one.schema.metadata[HEADS]) for one in portions if HEADS in (one.schema.metadata or {})]
     heads = None
     for distraction, history in kept:
         one = Heads(np.array(distraction, dtype=np.float64), np.array(history, dtype=np.float64))
         heads = one if heads is None else heads + one
-    return Measured(model, name, pa.concat_tables([one.replace_schema_metadata(None) for one in portions]), heads)
+    return Measured(
+        model, identity, name, pa.concat_tables([one.replace_schema_metadata(None) for one in portions]), heads
+    )

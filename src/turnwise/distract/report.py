@@ -62,7 +62,7 @@ def section_of(result: DistractResult, *, pictures: Sequence[Picture] = ()) -> S
     """All models and sets, as a section."""
     name = _headline_set(result)
     model = list(result.models)[-1]
-    score = result.models[model].sets[name]["das_ratio"]
+    score = result.models[model].sets[name]["das_ratio_of_means"]
     return Section(
         title="Distraction",
         anchor="distract",
@@ -101,6 +101,7 @@ def _level(score: Score) -> Level:
 def _blocks(result: DistractResult) -> Iterator[Block]:
     yield ratio_table(result)
     yield _bars(result)
+    yield ratio_table(result, "das_ratio_of_means")
     if result.comparisons:
         yield _comparisons(result)
     yield Prose(
@@ -113,7 +114,7 @@ def _blocks(result: DistractResult) -> Iterator[Block]:
     yield from _heads(result)
 
 
-def ratio_table(result: DistractResult) -> Table:
+def ratio_table(result: DistractResult, ratio: str = "das_ratio") -> Table:
     """Variants by test sets in the form of the paper's Table 3, the lowest of each column marked."""
     columns = [Column("model"), Column("perplexity", ".2f", "low"), Column("History %", ".1f")]
     columns += [Column(name, ".3f", "low") for name in result.set_names]
@@ -122,10 +123,14 @@ def ratio_table(result: DistractResult) -> Table:
         original: list[Cell] = [None, None]
         if one.original is not None:
             original = [one.original["perplexity"], one.original["history_percent"]]
-        ratios = [one.sets[key]["das_ratio"] if key in one.sets else None for key in result.set_names]
+        ratios = [one.sets[key][ratio] if key in one.sets else None for key in result.set_names]
         rows.append([name, *original, *ratios])
-    note = "Perplexity and History % are of the original test set. DAS ratio: equation 8, lower is better."
-    return Table(columns, rows, "DAS ratio by model and distracting test set", notes=[note], name="das-ratio")
+    how = (
+        "a mean of ratios (equation 8)" if ratio == "das_ratio" else "a ratio of means, as in the paper's Tables 4 to 6"
+    )
+    note = f"Perplexity and History % are of the original test set. The DAS ratio is {how}; lower is better."
+    caption = "DAS ratio by model and test set" + ("" if ratio == "das_ratio" else ", as a ratio of means")
+    return Table(columns, rows, caption, notes=[note], name=ratio.replace("_", "-"))
 
 
 def detail_table(result: DistractResult) -> Table:
@@ -143,13 +148,13 @@ def detail_table(result: DistractResult) -> Table:
 
 def _bars(result: DistractResult) -> Block:
     series = {
-        name: [one.sets[key]["das_ratio"] if key in one.sets else None for key in result.set_names]
+        name: [one.sets[key]["das_ratio_of_means"] if key in one.sets else None for key in result.set_names]
         for name, one in result.models.items()
     }
     return grouped_bars(
         result.set_names,
         series,
-        title="DAS ratio by test set",
+        title="DAS ratio by test set, as a ratio of means",
         description=f"Bars with 95 % intervals for {', '.join(result.models)} on {len(result.set_names)} test sets; "
         "1 is as much attention on distractions as on History.",
         y=Axis("DAS ratio", ".2f"),

@@ -40,6 +40,7 @@ class SetResult:
     samples: int  # contexts that count: with History, and with distractions where they were put in
     without_history: int
     without_distraction: int | None = None
+    too_long: int = 0  # contexts that do not fit into the model's window, and count nowhere
     heads: Heads | None = None
 
     def __getitem__(self, name: str) -> Score:
@@ -58,6 +59,7 @@ class SetResult:
         }
         if self.without_distraction is not None:
             shown |= {"interval": self["das_ratio"].interval, "without_distraction": self.without_distraction}
+        shown |= {"too_long": self.too_long} if self.too_long else {}
         return {**shown, **({"reasons": reasons} if reasons else {}), **_heads(self.heads)}
 
 
@@ -130,7 +132,7 @@ def summarise(
 def set_result(measured: Measured, origin: Origin, resampling: Resampling) -> SetResult:
     """One model on one distracting set."""
     distraction, history = measured.column("distraction"), measured.column("history")
-    has_history = ~np.isnan(history)
+    has_history, is_read = ~np.isnan(history), measured.column("tokens") > 0
     is_used = has_history & ~np.isnan(distraction)
     where = _origins(origin, measured)
     how: dict[str, Any] = {"clusters": _chosen(measured.dialogues, is_used), "resampling": resampling}
@@ -143,18 +145,19 @@ def set_result(measured: Measured, origin: Origin, resampling: Resampling) -> Se
         **_percentages(measured, ("distraction", "history", "first", "last"), is_used, origin, resampling),
         "perplexity": _perplexity(measured, where("perplexity"), resampling),
     }
-    counts = int(is_used.sum()), int((~has_history).sum()), int((has_history & ~is_used).sum())
-    return SetResult(scores, *counts, measured.heads)
+    without = int((is_read & ~has_history).sum()), int((has_history & ~is_used).sum())
+    return SetResult(scores, int(is_used.sum()), *without, int((~is_read).sum()), measured.heads)
 
 
 def original_result(measured: Measured, origin: Origin, resampling: Resampling) -> SetResult:
     """One model on the contexts as they are."""
-    has_history = ~np.isnan(measured.column("history"))
+    has_history, is_read = ~np.isnan(measured.column("history")), measured.column("tokens") > 0
     scores = {
         "perplexity": _perplexity(measured, _origins(origin, measured)("perplexity"), resampling),
         **_percentages(measured, ("history", "first", "last"), has_history, origin, resampling),
     }
-    return SetResult(scores, int(has_history.sum()), int((~has_history).sum()))
+    without = int((is_read & ~has_history).sum())
+    return SetResult(scores, int(has_history.sum()), without, too_long=int((~is_read).sum()))
 
 
 def _percentages(
@@ -207,10 +210,11 @@ def compared(
 
 
 def _perplexity(measured: Measured, origin: Origin, resampling: Resampling) -> Score:
+    is_read = measured.column("tokens") > 0
     return perplexity_score(
-        measured.column("log_likelihood"),
-        measured.column("tokens"),
-        clusters=measured.dialogues,
+        measured.column("log_likelihood")[is_read],
+        measured.column("tokens")[is_read],
+        clusters=_chosen(measured.dialogues, is_read),
         resampling=resampling,
         origin=origin,
     )
@@ -218,7 +222,7 @@ def _perplexity(measured: Measured, origin: Origin, resampling: Resampling) -> S
 
 def _origins(origin: Origin, measured: Measured) -> Callable[[str], Origin]:
     """Origins that say which number of which model on which set."""
-    said = {"model": measured.model, "set": measured.name}
+    said = {"model": measured.identity, "set": measured.name}
     return lambda metric: replace(origin, settings={**origin.settings, **said, "metric": metric})
 
 

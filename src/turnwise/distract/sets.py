@@ -43,6 +43,11 @@ class Case(NamedTuple):
     distractions: tuple[int, ...] = ()  # places in the context
 
     @property
+    def speakers(self) -> list[str]:
+        """Who said each turn of the context, and the response: chat models are told; empty for what was put in."""
+        return [getattr(turn, "speaker", "") for turn in (*self.context, self.response)]
+
+    @property
     def history(self) -> list[int]:
         """Places of the original turns before the Query."""
         return [place for place in range(len(self.context) - 1) if place not in self.distractions]
@@ -90,10 +95,10 @@ class DistractingSet:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of every word in it and every place."""
+        """Of every word in it, every place and every speaker."""
         digest = hashlib.sha256()
         for case in self.cases:
-            digest.update(repr(tuple(case)).encode("utf-8", "surrogatepass"))
+            digest.update(repr((tuple(case), case.speakers)).encode("utf-8", "surrogatepass"))
         return digest.hexdigest()[:12]
 
 
@@ -107,11 +112,12 @@ class Maker:
     context_turns: int | None = None
     is_last_only: bool = False  # of each dialogue, only its last response
     sentences: Sequence[str] = ()  # of the sets called `given`
+    responses: str | None = None  # only those of this speaker
 
     @cached_property
     def cases(self) -> list[Case]:
         """The test split's samples, nothing put in."""
-        found = samples(self.test, context_turns=self.context_turns)
+        found = samples(self.test, context_turns=self.context_turns, responses=self.responses)
         first = np.concatenate([[0], np.cumsum(self.test.turns_per_dialogue)])
         turns = (found.response - first[found.dialogue]).tolist()
         cases = [Case(one.dialogue, turn, one.context, one.response) for one, turn in zip(found, turns, strict=True)]

@@ -9,12 +9,13 @@ from typing import Any
 import orjson
 
 from turnwise.atomic import whole_folder
+from turnwise.corpus.turns import Said
 from turnwise.distract.sets import Case, DistractingSet
 from turnwise.errors import CorpusError, OutputError, UsageError
 
 INDEX = "sets.json"
 KIND = "turnwise-distracting-sets"
-FIELDS = {"dialogue": str, "turn": int, "context": list, "response": str, "distractions": list}
+FIELDS = {"dialogue": str, "turn": int, "context": list, "response": str, "distractions": list, "speakers": list}
 
 
 def write_sets(sets: Iterable[DistractingSet], out: str | Path, *, overwrite: bool = False) -> Path:
@@ -24,7 +25,9 @@ def write_sets(sets: Iterable[DistractingSet], out: str | Path, *, overwrite: bo
         index: dict[str, Any] = {"kind": KIND, "sets": {}}
         for one in sets:
             with (folder / f"{one.name}.jsonl").open("wb") as file:
-                file.writelines(orjson.dumps(case._asdict()) + b"\n" for case in one.cases)
+                file.writelines(
+                    orjson.dumps({**case._asdict(), "speakers": case.speakers}) + b"\n" for case in one.cases
+                )
             index["sets"][one.name] = {"cases": len(one), "fingerprint": one.fingerprint, **one.about}
         (folder / INDEX).write_bytes(orjson.dumps(index, option=orjson.OPT_INDENT_2) + b"\n")
     return out
@@ -82,7 +85,15 @@ def _case(value: Any) -> Case:
         raise TypeError(f"context: {value['context']!r}")
     if not all(isinstance(place, int) and 0 <= place < len(context) - 1 for place in distractions):
         raise ValueError(f"distractions: {value['distractions']!r} in a context of {len(context)} turns")
-    return Case(value["dialogue"], value["turn"], context, value["response"], distractions)
+    speakers = value["speakers"]
+    if len(speakers) != len(context) + 1 or not all(isinstance(name, str) for name in speakers):
+        raise ValueError(f"speakers: {speakers!r}, not one for each turn and the response")
+    *turns, response = (_said(*both) for both in zip((*context, value["response"]), speakers, strict=True))
+    return Case(value["dialogue"], value["turn"], tuple(turns), response, distractions)
+
+
+def _said(text: str, speaker: str) -> str:
+    return Said(text, speaker) if speaker else text
 
 
 def _check_ours(folder: Path) -> None:

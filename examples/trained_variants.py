@@ -1,0 +1,296 @@
+"""The papers' models trained on real dialogues, with and without distractions: the tables of docs/results.md.
+
+    turnwise overlap clean dailydialog/ --threshold 0.75 --test 1000 --validation 1000 --seed 0 --out clean
+    python examples/trained_variants.py clean/corpus --name dailydialog --variants presets --device cuda --workers 5
+    python examples/trained_variants.py clean/corpus --name dailydialog --variants paper --device cuda --workers 5
+    python examples/trained_variants.py --table presets      # perplexity and BLEU-2 of every preset
+    python examples/trained_variants.py --table das          # DAS ratios in the form of the paper's Table 3
+
+A variant is a preset, ``static-ui``; with a probability of putting distractions into training contexts,
+``static-ui+0.7``; without the attention loss, ``static-ui+0.7-noloss``; or with another weight of it,
+``static-ui+0.7-sum100``. Every one is trained with its preset's own recipe in mixed precision (bfloat16), contexts cut
+to their last 100 tokens. The best checkpoint is measured on the test split: perplexity, BLEU-2 of greedy responses
+without case (the models write small letters), and, where it has attention, the DAS ratio on the nine distracting test
+sets (seed 0).
+
+Runs go side by side, each in a process of its own; one row for each is added to the JSON as it ends, its checkpoints
+are deleted, and rows that are there are not made again. A run that was killed goes on from its last epoch where
+`--work` still holds it. On one GPU several runs share its time well only under NVIDIA's MPS
+(`nvidia-cuda-mps-control -d`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+ROWS = Path(__file__).with_suffix(".json")
+CONTEXT_TOKENS = 100
+DISTRACTED = ("non-hier", "static", "static-ui", "dynamic", "dynamic-ui")
+PROBED = ("lstm", "lstm-attn", "bilstm-attn", "hred", "transformer")
+LEAKED = ("overlap-lstm", "overlap-transformer")
+GROUPS = {
+    "presets": (*DISTRACTED, *PROBED, *LEAKED),
+    # The 23 of Table 3.
+    "paper": (
+        *(f"{name}{more}" for name in DISTRACTED for more in ("", "+0.5", "+0.7", "+1.0")),
+        *(f"static-ui+{probability}-noloss" for probability in ("0.5", "0.7", "1.0")),
+    ),
+    "control": tuple(f"{name}{more}" for name in ("static-ui", "dynamic") for more in ("", "+0.7", "+0.7-noloss")),
+    "sweep": tuple(f"static-ui+0.7-{weight}" for weight in ("mean10", "mean100", "sum1", "sum10", "sum100")),
+}
+NAME = re.compile(r"(?P<preset>[a-z-]+?)(\+(?P<insert>[\d.]+)(-(?P<loss>noloss|(mean|sum)[\d.]+))?)?")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What a variant's name says."""
+
+    preset: str
+    insert: float = 0.0
+    reduction: str | None = "mean"  # of the attention loss; None: without it
+    weight: float = 1.0
+
+    @classmethod
+    def parse(cls, name: str) -> Variant:
+        """The parts of a name."""
+        found = NAME.fullmatch(name)
+        if found is None:
+            raise SystemExit(f"'{name}' is no variant; one is called static-ui+0.7-noloss")
+        loss = found["loss"] or "mean1"
+        if loss == "noloss" or not found["insert"]:
+            return cls(found["preset"], float(found["insert"] or 0), None)
+        reduction = "sum" if loss.startswith("sum") else "mean"
+        return cls(found["preset"], float(found["insert"]), reduction, float(loss.removeprefix(reduction)))
+
+
+def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, Any]:
+    """Train one variant from one seed and measure it."""
+    from turnwise.corpus import load
+    from turnwise.distract import AttentionLoss, InsertDistractions
+    from turnwise.model import load_model, preset, train
+
+    what, data = Variant.parse(name), load(arguments.corpus)
+    chosen = preset(what.preset)
+    settings = replace(chosen.settings, context_tokens=CONTEXT_TOKENS).override(arguments.settings)
+    epochs = min(arguments.epochs, chosen.recipe.epochs)
+    recipe = replace(chosen.recipe, epochs=epochs, precision="bf16" if arguments.device.startswith("cuda") else "fp32")
+    out = arguments.work / f"{arguments.name}-{name}-{seed}"
+    result = train(
+        data,
+        settings,
+        recipe,
+        out=out,
+        seed=seed,
+        device=arguments.device,
+        preset=what.preset,
+        resume=True,
+        transform=InsertDistractions(what.insert) if what.insert else None,
+        extra_loss=AttentionLoss(what.weight, what.reduction) if what.reduction and what.insert else None,
+    )
+    model = load_model(out / "best", device=arguments.device, batch_size=256)
+    history = [moment for moment in result.history if moment.epoch]
+    return {
+        "corpus": arguments.name,
+        "variant": name,
+        "seed": seed,
+        "parameters": result.parameters,
+        "epochs": result.epochs,
+        "best_epoch": result.best_epoch,
+        "losses": [moment.loss for moment in history],
+        "validation": [moment.perplexity for moment in history],
+        "seconds": result.seconds,
+        **said(model, data.split("test")),
+        **looked(model, data, has_attention=settings.attention != "none"),
+    }
+
+
+def said(model: Any, test: Any) -> dict[str, Any]:
+    """Perplexity, BLEU-2 and a few responses."""
+    from turnwise.metrics import Options, Pairs, score_pairs
+    from turnwise.model import perplexity, respond
+
+    written = list(respond(model, test))
+    hypotheses, references, dialogues = (
+        [one[key] for one in written] for key in ("hypothesis", "reference", "dialogue")
+    )
+    bleu = score_pairs(
+        Pairs(hypotheses, references, dialogues), metrics=["bleu-2"], options=Options(lowercase=True)
+    ).scores["bleu-2"]
+    examples = [{key: one[key] for key in ("context", "hypothesis", "reference")} for one in written[:3]]
+    return {"perplexity": perplexity(model, test).perplexity.to_dict(), "bleu-2": bleu.to_dict(), "examples": examples}
+
+
+def looked(model: Any, data: Any, *, has_attention: bool) -> dict[str, Any]:
+    """DAS ratios on the nine sets."""
+    from turnwise.distract import examine, make_sets
+
+    if not has_attention:
+        return {}
+    found = examine({"model": model}, make_sets(data)).result.to_dict()["models"]["model"]
+    left = ("intervals", "heads", "reasons")  # the ratio's own interval is kept
+    sets = {name: {key: one for key, one in by.items() if key not in left} for name, by in found["sets"].items()}
+    return {"original": {key: found["original"][key] for key in ("perplexity", "history_percent")}, "sets": sets}
+
+
+# --- Many runs --------------------------------------------------------------------------------------------------------
+
+
+def missing(arguments: argparse.Namespace) -> Iterator[tuple[str, int]]:
+    """Runs that have no row yet, a seed after the other, so that an early end leaves whole seeds."""
+    names = [name for given in arguments.variants for name in GROUPS.get(given, (given,))]
+    made = {(row["corpus"], row["variant"], row["seed"]) for row in (*_rows(), *_rows(arguments.out))}
+    runs = ((name, seed) for seed in arguments.seeds for name in dict.fromkeys(names))
+    return (run for run in runs if (arguments.name, *run) not in made)
+
+
+def run_all(arguments: argparse.Namespace) -> None:
+    """Train what is missing, so many at a time; begin none after the given time."""
+    start, lock = time.monotonic(), Lock()
+
+    def work(run: tuple[str, int]) -> None:
+        if time.monotonic() - start > arguments.begin_within:
+            return
+        done = subprocess.run([sys.executable, *sys.argv, "--one", run[0], str(run[1])], capture_output=True, text=True)
+        if done.returncode:
+            print(*run, "failed:", done.stderr.strip()[-2000:], flush=True)
+            return
+        row = json.loads(done.stdout.splitlines()[-1])
+        with lock:
+            arguments.out.write_text(json.dumps([*_rows(arguments.out), row], indent=1) + "\n")
+        shutil.rmtree(arguments.work / f"{arguments.name}-{run[0]}-{run[1]}")
+        print(
+            *run,
+            f"{row['perplexity']['value']:.2f}",
+            f"{row['bleu-2']['value']:.2f}",
+            round(row["seconds"]),
+            flush=True,
+        )
+
+    with ThreadPoolExecutor(arguments.workers) as pool:
+        list(pool.map(work, missing(arguments)))
+
+
+def _rows(path: Path = ROWS) -> list[dict[str, Any]]:
+    return json.loads(path.read_text()) if path.exists() else []
+
+
+# --- Tables -----------------------------------------------------------------------------------------------------------
+
+
+def preset_table(rows: list[dict[str, Any]]) -> str:
+    """One line for each preset: the mean over seeds, the lowest and the highest, and the first seed's own interval."""
+    lines = [
+        "| corpus | preset | seeds | weights, M | best epoch | perplexity | of seeds | 95 % | BLEU-2 | of seeds |",
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    plain = [row for row in rows if row["variant"] in GROUPS["presets"]]
+    for corpus, name in sorted({(row["corpus"], row["variant"]) for row in plain}, key=_order):
+        mine = _of(plain, corpus, name)
+        epochs = "/".join(str(row["best_epoch"]) for row in mine)
+        cells = [corpus, name, str(len(mine)), f"{mine[0]['parameters'] / 1e6:.1f}", epochs]
+        low, high = mine[0]["perplexity"]["interval"]
+        cells += [*_over_seeds(mine, "perplexity"), f"{low:.1f}–{high:.1f}", *_over_seeds(mine, "bleu-2")]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def das_table(rows: list[dict[str, Any]]) -> str:
+    """Variants by test sets, as Table 3: means over seeds, the lowest of each column in bold."""
+    looked_at = [row for row in rows if "sets" in row]
+    tables = []
+    for corpus in dict.fromkeys(row["corpus"] for row in looked_at):
+        names = sorted({(corpus, row["variant"]) for row in looked_at if row["corpus"] == corpus}, key=_order)
+        sets = list(next(row["sets"] for row in looked_at if row["corpus"] == corpus))
+        values = []
+        for _, name in names:
+            mine = _of(looked_at, corpus, name)
+            first = [_mean(row["original"][key] for row in mine) for key in ("perplexity", "history_percent")]
+            values.append([*first, *(_mean(row["sets"][one]["das_ratio"] for row in mine) for one in sets)])
+        lowest = [min(column) for column in zip(*values, strict=True)]
+        lines = [
+            f"| {corpus} | seeds | perplexity | History % | {' | '.join(sets)} |",
+            "|---|" + "--:|" * (3 + len(sets)),
+        ]
+        for (_, name), line in zip(names, values, strict=True):
+            cells = [
+                _bold(value, value == least and place != 1)
+                for place, (value, least) in enumerate(zip(line, lowest, strict=True))
+            ]
+            lines.append(f"| {name} | {len(_of(looked_at, corpus, name))} | {' | '.join(cells)} |")
+        tables.append("\n".join(lines))
+    return "\n\n".join(tables)
+
+
+def _bold(value: float, is_best: bool) -> str:
+    written = f"{value:.2f}"
+    return f"**{written}**" if is_best else written
+
+
+def _order(named: tuple[str, str]) -> tuple[str, int, str]:
+    places = [*GROUPS["presets"]]
+    return named[0], places.index(Variant.parse(named[1]).preset), named[1]
+
+
+def _of(rows: list[dict[str, Any]], corpus: str, name: str) -> list[dict[str, Any]]:
+    mine = [row for row in rows if (row["corpus"], row["variant"]) == (corpus, name)]
+    return sorted(mine, key=lambda row: row["seed"])
+
+
+def _mean(values: Iterator[float]) -> float:
+    return statistics.mean(values)
+
+
+def _over_seeds(rows: list[dict[str, Any]], key: str) -> tuple[str, str]:
+    values = [row[key]["value"] for row in rows]
+    return f"{statistics.mean(values):.2f}", f"{min(values):.2f}–{max(values):.2f}"
+
+
+def main() -> None:
+    """Train, or print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus", type=Path, nargs="?", help="a corpus with training, validation and test splits")
+    parser.add_argument("--name", default="dailydialog", help="of the corpus, in rows and tables")
+    parser.add_argument("--variants", nargs="+", default=["presets"], help=f"names, or {', '.join(GROUPS)}")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--epochs", type=int, default=40, help="at most; also at most the preset's own")
+    parser.add_argument(
+        "--settings", default={}, type=_settings, help="changed settings, for a trial: layers=1,width=16"
+    )
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--begin-within", type=float, default=1e9, help="seconds after which no run is begun")
+    parser.add_argument("--work", type=Path, default=Path("out/variants"), help="where checkpoints go")
+    parser.add_argument("--out", type=Path, default=ROWS)
+    parser.add_argument("--table", choices=["presets", "das"])
+    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.table:
+        print((preset_table if arguments.table == "presets" else das_table)(_rows()))
+    elif arguments.one:
+        from turnwise.model import graphs
+
+        graphs.SHARE_OF_MEMORY = 0.6 / arguments.workers  # each keeps to its part of the card
+        print(json.dumps(trained(arguments, arguments.one[0], int(arguments.one[1]))))
+    else:
+        run_all(arguments)
+
+
+def _settings(words: str) -> dict[str, str]:
+    return dict(word.split("=", 1) for word in words.split(",") if word)
+
+
+if __name__ == "__main__":
+    main()
