@@ -5,6 +5,7 @@ by the command itself at 0.75 in a process of its own; its peak is what the syst
 
     python benchmarks/clean_scale.py                         # 10 million turns; writes benchmarks/clean_scale.json
     python benchmarks/clean_scale.py --turns 1000000 --out /dev/null
+    python benchmarks/clean_scale.py --line                  # prints the line of docs/scale.md from the JSON
 """
 
 from __future__ import annotations
@@ -45,13 +46,25 @@ def write_grown(data: str, turns: int, path: Path) -> int:
     return len(ends)
 
 
+def line(row: dict[str, Any]) -> str:
+    """The numbers in words."""
+    return (
+        f"{row['turns']:,} turns, {row['dialogues']:,} dialogues: {row['kept']:,} kept after {row['passes']} passes, "
+        f"{row['processor_seconds']:,.0f} processor seconds, {row['peak_gib']:.1f} GiB at the peak."
+    )
+
+
 def main() -> None:
     """Grow, clean, measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default="../shared/data/dailydialog", help="the folder of DailyDialog")
     parser.add_argument("--turns", type=int, default=10_000_000)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
+    parser.add_argument("--line", action="store_true", help="print the committed numbers")
     arguments = parser.parse_args()
+    if arguments.line:
+        print(line(json.loads(Path(__file__).with_suffix(".json").read_text())))
+        return
     with tempfile.TemporaryDirectory() as folder:
         path, cleaned = Path(folder) / "grown.jsonl", Path(folder) / "clean"
         dialogues = write_grown(arguments.data, arguments.turns, path)

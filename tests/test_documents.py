@@ -77,6 +77,13 @@ def test_the_speeds_of_the_join_are_those_committed() -> None:
     assert re.findall(r"<!-- join -->\n(.*?)<!-- end -->", document, re.DOTALL) == [printed]
 
 
+def test_what_cleaning_ten_million_turns_took_is_that_committed() -> None:
+    command = [sys.executable, str(ROOT / "benchmarks" / "clean_scale.py"), "--line"]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    document = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
+    assert re.findall(r"<!-- clean -->\n(.*?)<!-- end -->", document, re.DOTALL) == [printed]
+
+
 def test_the_cleaned_dailydialog_is_what_the_command_prints(data: Path) -> None:
     command = [sys.executable, str(ROOT / "examples" / "cleaned_dailydialog.py"), str(data / "dailydialog")]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
