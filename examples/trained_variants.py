@@ -9,7 +9,7 @@
 A variant is a preset, ``static-ui``; with a probability of putting distractions into training contexts,
 ``static-ui+0.7``; without the attention loss, ``static-ui+0.7-noloss``; or with another weight of it,
 ``static-ui+0.7-sum100``. Every one is trained with its preset's own recipe in mixed precision (bfloat16), contexts cut
-to their last 100 tokens. The best checkpoint is measured on the test split: perplexity, BLEU-2 of greedy responses
+to their last 100 tokens. The best checkpoint, as the paper chose it, is measured on the test split: perplexity, BLEU-2 of greedy responses
 without case (the models write small letters), and, where it has attention, the DAS ratio on the nine distracting test
 sets (seed 0).
 
@@ -96,6 +96,7 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
         seed=seed,
         device=arguments.device,
         preset=what.preset,
+        best_by=chosen.best_by,
         resume=True,
         transform=InsertDistractions(what.insert) if what.insert else None,
         extra_loss=AttentionLoss(what.weight, what.reduction) if what.reduction and what.insert else None,
