@@ -9,9 +9,9 @@
 A variant is a preset, ``static-ui``; with a probability of putting distractions into training contexts,
 ``static-ui+0.7``; without the attention loss, ``static-ui+0.7-noloss``; or with another weight of it,
 ``static-ui+0.7-sum100``. Every one is trained with its preset's own recipe in mixed precision (bfloat16), contexts cut
-to their last 100 tokens. The best checkpoint, as the paper chose it, is measured on the test split: perplexity, BLEU-2 of greedy responses
-without case (the models write small letters), and, where it has attention, the DAS ratio on the nine distracting test
-sets (seed 0).
+to their last 100 tokens. The best checkpoint, as the preset's paper chose it, is measured on the test split:
+perplexity, BLEU-2 of greedy responses without case (the models write small letters), and, where it has attention, the
+DAS ratio on the nine distracting test sets (seed 0).
 
 Runs go side by side, each in a process of its own; one row for each is added to the JSON as it ends, its checkpoints
 are deleted, and rows that are there are not made again. A run that was killed goes on from its last epoch where
