@@ -172,3 +172,21 @@ def test_a_folder_that_is_no_model_is_one_line_and_exit_code_2(corpus: Path, tmp
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"turnwise: {tmp_path}: expected a folder written by turnwise train")
     assert done.stderr.count("\n") == 1
+
+
+def test_a_corpus_without_splits_says_how_to_make_them(tmp_path: Path) -> None:
+    line = json.dumps({"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]})
+    chats = tmp_path / "mine" / "chats.jsonl"
+    chats.parent.mkdir()
+    chats.write_text(f"{line}\n" * 3)
+    assert "overlap clean" in refused("train", chats, "--out", tmp_path / "run", "--device", "cpu")
+
+
+def test_responses_that_are_there_are_not_replaced_unasked(model: Path, corpus: Path, tmp_path: Path) -> None:
+    out = tmp_path / "said.jsonl"
+    out.write_text("mine")
+    given = ("generate", model, corpus, "--out", out, "--device", "cpu", "--limit", "1", "--max-tokens", "2")
+    assert "--overwrite" in refused(*given)
+    assert out.read_text() == "mine"
+    turnwise(*given, "--overwrite")
+    assert out.read_text() != "mine"

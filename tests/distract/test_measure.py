@@ -68,16 +68,17 @@ def test_uniform_attention_has_a_ratio_of_one_and_scores_of_a_hundred() -> None:
         assert one["distraction_percent"].value == pytest.approx(100.0, abs=1e-4)
         assert one["history_percent"].value == pytest.approx(100.0, abs=1e-4)
         assert one.samples + one.without_history + one.without_distraction == len(sets[0])
+        assert one.cut == one.too_long == 0
     assert found.original is not None
     assert found.original["history_percent"].value == pytest.approx(100.0, abs=1e-4)
     assert found.sets["random-0.5"].without_distraction > found.sets["random-0.7"].without_distraction > 0
     assert found.sets["frequent-end"].without_distraction == 0
 
 
-def test_a_window_that_cuts_distractions_away_counts_as_without() -> None:
+def test_a_window_that_cuts_distractions_away_is_counted_as_such() -> None:
     case = Case("d1", 4, ("x y", "a", "b", "q"), "r", (0,))
     found = result_of(Fake(window=2), sets=[DistractingSet("mine", [case])]).models["fake@1"].sets["mine"]
-    assert (found.samples, found.without_distraction) == (0, 1)
+    assert (found.samples, found.without_distraction, found.cut) == (0, 0, 1)
     assert found["das_ratio"].value is None
     assert json.dumps(found.to_dict()["reasons"])
 
@@ -116,7 +117,7 @@ def test_models_are_compared_over_the_same_contexts() -> None:
     blind = Fake(lambda context: [1.0] * len(context), name="blind@1")
     result = result_of(blind, Fake(name="words@1"), sets=sets)
     one = result.comparisons["words@1"]["random-1.0"]
-    ratios = [result.models[name].sets["random-1.0"]["das_ratio"].value for name in result.models]
+    ratios = [result.models[name].sets["random-1.0"]["das_ratio_of_means"].value for name in result.models]
     assert one.difference.value == pytest.approx(ratios[0] - ratios[1])
     assert one.p_holm == one.p_value  # the only test of the table
     assert result.to_dict()["compared_with"] == "blind@1"

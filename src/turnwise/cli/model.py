@@ -30,7 +30,8 @@ GENERATE_EPILOG = (
     "Try: turnwise generate run concierge --out said.jsonl  ·  then: turnwise metrics said.jsonl said.jsonl"
 )
 PERPLEXITY_EPILOG = (
-    "Try: turnwise perplexity run concierge --split test  ·  … perplexity HuggingFaceTB/SmolLM2-135M chats.jsonl --json"
+    "Try: turnwise perplexity run concierge --split test  ·  "
+    "… perplexity HuggingFaceTB/SmolLM2-135M chats.jsonl --split all --json"
 )
 
 Model = Annotated[
@@ -119,6 +120,7 @@ def generate(
     seed: Seed = None,
     format: Format = None,
     on_error: OnErrorOption = "fail",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file that is there.")] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -136,7 +138,7 @@ def generate(
     count = 0
     which: dict[str, Any] = {"context_turns": context_turns, "responses": responses}
     with (
-        whole_file(out) as unfinished,
+        whole_file(out, overwrite=overwrite) as unfinished,
         unfinished.open("wb") as file,
         progress_bar("answering", quiet=quiet) as progress,
     ):

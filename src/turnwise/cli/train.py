@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 EPILOG = (
     "Try: turnwise train concierge --preset static-ui --insert 0.7 --out run  ·  "
-    "… train chats.jsonl --preset lstm-attn --set layers=1 --set width=128 --epochs 3 --out small"
+    "… train clean/corpus --preset lstm-attn --set layers=1 --set width=128 --epochs 3 --out small"
 )
 PRESETS_EPILOG = "Try: turnwise presets  ·  turnwise presets --json"
 PRECISIONS = {"float32": "fp32", "fp32": "fp32", "bfloat16": "bf16", "bf16": "bf16"}

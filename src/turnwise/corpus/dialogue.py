@@ -145,7 +145,12 @@ class Corpus:
         for name in names:
             if name not in self.splits:
                 present = ", ".join(self.splits) or "none, the corpus is empty"
-                raise UsageError(f"No split '{name}' in {self.name}. Splits present: {present}.")
+                advice = (
+                    " Give --split all for all of it; 'turnwise overlap clean' makes splits."
+                    if present == "all"
+                    else ""
+                )
+                raise UsageError(f"No split '{name}' in {self.name}. Splits present: {present}.{advice}")
         return replace(self, table=self.table.filter(pc.is_in(self.table["split"], pa.array(names))))
 
     def select(self, indices: Sequence[int] | np.ndarray[Any, Any]) -> Corpus:

@@ -69,7 +69,7 @@ class Measured:
     model: str  # as the caller calls it
     identity: str  # its own name, with a fingerprint of its weights
     name: str  # of the set
-    table: pa.Table  # dialogue, turn, distraction, history, first, last (logs, 0 for 100 %), log_likelihood, tokens
+    table: pa.Table  # a row of names and counts; distraction, history, first, last are logs, 0 for 100 %
     heads: Heads | None
 
     def column(self, name: str) -> Floats:
@@ -132,7 +132,12 @@ def scored(model: DialogueModel, cases: Sequence[Case], scoring: Scoring) -> pa.
     readings = _readings(model, cases)
     rows = [_row(case, reading, scoring) for case, reading in zip(cases, readings, strict=True)]
     columns = {name: [row[place] for row in rows] for place, name in enumerate((*NUMBERS, "tokens"))}
-    names = {"dialogue": [case.dialogue for case in cases], "turn": [case.turn for case in cases]}
+    names = {
+        "dialogue": [case.dialogue for case in cases],
+        "turn": [case.turn for case in cases],
+        "put_in": [len(case.distractions) for case in cases],
+        "turns_before": [len(case.history) for case in cases],
+    }
     heads = _heads(cases, readings, scoring)
     kept = {} if heads is None else {HEADS: orjson.dumps([heads.distraction.tolist(), heads.history.tolist()])}
     return pa.table({**names, **columns}).replace_schema_metadata(kept)

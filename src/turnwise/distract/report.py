@@ -136,13 +136,16 @@ def ratio_table(result: DistractResult, ratio: str = "das_ratio") -> Table:
 def detail_table(result: DistractResult) -> Table:
     """What each ratio is made of: a row for each model and set."""
     columns = [Column("model"), Column("set"), *(Column(shown, ".2f") for shown in DETAILS.values())]
-    columns += [Column("used", ",d"), Column("no distraction", ",d"), Column("no History", ",d")]
+    columns += [Column("used", ",d"), Column("none put in", ",d"), Column("no History", ",d"), Column("cut", ",d")]
     rows: list[list[Cell]] = []
     for name, one in result.models.items():
         for key, found in one.sets.items():
-            counts: list[Cell] = [found.samples, found.without_distraction, found.without_history]
+            counts: list[Cell] = [found.samples, found.without_distraction, found.without_history, found.cut]
             rows.append([name, key, *(found[score] for score in DETAILS), *counts])
-    notes = ["A context counts where it has both distractions and History; perplexity is over all contexts."]
+    notes = [
+        "A context counts where the model read both distractions and History; cut: one of them lies before what it "
+        "reads. Perplexity is over all contexts."
+    ]
     return Table(columns, rows, "Attention scores by model and set", notes=notes, name="attention-scores")
 
 
@@ -173,7 +176,7 @@ def _comparisons(result: DistractResult) -> Table:
         Column("p", ".3g"),
         Column("p (Holm)", ".3g"),
     ]
-    note = "The first model's DAS ratio minus this one's, over the same contexts and distractions; randomisation test."
+    note = "The first model's ratio of means minus this one's, over the same contexts and distractions; randomisation."
     return Table(columns, rows, f"Compared with {result.first}", notes=[note], name="compared")
 
 

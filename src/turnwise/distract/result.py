@@ -14,7 +14,7 @@ from turnwise.distract.sets import ORIGINAL
 from turnwise.metrics import (
     Comparison,
     Resampling,
-    compare_means,
+    compare_ratios,
     correct,
     mean_score,
     median_score,
@@ -40,6 +40,7 @@ class SetResult:
     samples: int  # contexts that count: with History, and with distractions where they were put in
     without_history: int
     without_distraction: int | None = None
+    cut: int = 0  # contexts whose distractions or History lie before what the model reads
     too_long: int = 0  # contexts that do not fit into the model's window, and count nowhere
     heads: Heads | None = None
 
@@ -59,7 +60,7 @@ class SetResult:
         }
         if self.without_distraction is not None:
             shown |= {"interval": self["das_ratio"].interval, "without_distraction": self.without_distraction}
-        shown |= {"too_long": self.too_long} if self.too_long else {}
+        shown |= {"cut": self.cut, **({"too_long": self.too_long} if self.too_long else {})}
         return {**shown, **({"reasons": reasons} if reasons else {}), **_heads(self.heads)}
 
 
@@ -145,8 +146,11 @@ def set_result(measured: Measured, origin: Origin, resampling: Resampling) -> Se
         **_percentages(measured, ("distraction", "history", "first", "last"), is_used, origin, resampling),
         "perplexity": _perplexity(measured, where("perplexity"), resampling),
     }
-    without = int((is_read & ~has_history).sum()), int((has_history & ~is_used).sum())
-    return SetResult(scores, int(is_used.sum()), *without, int((~is_read).sum()), measured.heads)
+    had_history, had_distraction = measured.column("turns_before") > 0, measured.column("put_in") > 0
+    no_history, none_put_in = is_read & ~had_history, is_read & had_history & ~had_distraction
+    cut = is_read & had_history & had_distraction & ~is_used
+    used, without, none, lost, long = (int(each.sum()) for each in (is_used, no_history, none_put_in, cut, ~is_read))
+    return SetResult(scores, used, without, none, cut=lost, too_long=long, heads=measured.heads)
 
 
 def original_result(measured: Measured, origin: Origin, resampling: Resampling) -> SetResult:
@@ -156,8 +160,10 @@ def original_result(measured: Measured, origin: Origin, resampling: Resampling) 
         "perplexity": _perplexity(measured, _origins(origin, measured)("perplexity"), resampling),
         **_percentages(measured, ("history", "first", "last"), has_history, origin, resampling),
     }
-    without = int((is_read & ~has_history).sum())
-    return SetResult(scores, int(has_history.sum()), without, too_long=int((~is_read).sum()))
+    had_history = measured.column("turns_before") > 0
+    cut = int((is_read & had_history & ~has_history).sum())
+    without = int((is_read & ~had_history).sum())
+    return SetResult(scores, int(has_history.sum()), without, cut=cut, too_long=int((~is_read).sum()))
 
 
 def _percentages(
@@ -187,15 +193,18 @@ def das_ratios(measured: Measured) -> np.ndarray[Any, Any]:
 def compared(
     by: Mapping[str, Mapping[str, Measured]], origin: Origin, resampling: Resampling
 ) -> dict[str, dict[str, Comparison]]:
-    """The first model's ratio minus each other one's, tested over the same contexts, corrected over the table."""
+    """The first model's ratio of means minus each other one's, over the same contexts, corrected over the table.
+
+    Not equation 8: where a softmax has settled, a few contexts decide a mean of ratios, and a test of it.
+    """
     first, *others = by
     tested = {
-        (name, key): compare_means(
-            das_ratios(base),
-            das_ratios(by[name][key]),
+        (name, key): compare_ratios(
+            _means(base),
+            _means(by[name][key]),
             clusters=base.dialogues,
             resampling=resampling,
-            origin=_origins(origin, base)("das-ratio"),
+            origin=_origins(origin, base)("das-ratio-of-means"),
         )
         for name in others
         for key, base in by[first].items()
@@ -207,6 +216,13 @@ def compared(
         name, key = both.split("\n")
         found.setdefault(name, {})[key] = one
     return found
+
+
+def _means(measured: Measured) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Scores of distractions and of History in each context, both or none."""
+    distraction, history = np.exp(measured.column("distraction")), np.exp(measured.column("history"))
+    is_whole = ~(np.isnan(distraction) | np.isnan(history))
+    return np.where(is_whole, distraction, np.nan), np.where(is_whole, history, np.nan)
 
 
 def _perplexity(measured: Measured, origin: Origin, resampling: Resampling) -> Score:

@@ -10,7 +10,7 @@ from turnwise.metrics.bootstrap import INTERVALS, Resampling, mean_score, median
 from turnwise.metrics.correlation import CORRELATIONS, correlate, partial_correlation
 from turnwise.metrics.dependent import Significance, compare_correlations, steiger, williams
 from turnwise.metrics.options import Metric, Options
-from turnwise.metrics.paired import TESTS, Comparison, compare_means, correct, holm
+from turnwise.metrics.paired import TESTS, Comparison, compare_means, compare_ratios, correct, holm
 from turnwise.metrics.pairs import Pairs, read_pairs
 from turnwise.metrics.perplexity import perplexity_score
 from turnwise.metrics.score import DEFAULT_METRICS, METRICS, MetricsResult, measure, score_files, score_pairs
@@ -33,6 +33,7 @@ __all__ = [
     "annotator_ceiling",
     "compare_correlations",
     "compare_means",
+    "compare_ratios",
     "correct",
     "correlate",
     "holm",

@@ -32,6 +32,7 @@ from turnwise.metrics.statistic import (
     Itemised,
     Resampled,
     Statistic,
+    Sums,
     Swappable,
     bounds_of,
     columns,
@@ -41,6 +42,7 @@ from turnwise.metrics.statistic import (
     is_recomputed,
     is_stepwise,
     mean_of,
+    ratio,
     weighted,
 )
 from turnwise.record import Origin, Score
@@ -254,6 +256,27 @@ def compare_means(
     sides = [mean_of(side, clusters=groups, undefined="there are no values to compare") for side in values]
     systems = [fingerprint(side) for side in values]
     return compare(*sides, test=test, resampling=resampling, origin=origin, systems=systems)
+
+
+def compare_ratios(
+    first: tuple[npt.ArrayLike, npt.ArrayLike],
+    second: tuple[npt.ArrayLike, npt.ArrayLike],
+    *,
+    clusters: Ids | None = None,
+    test: str = "randomisation",
+    resampling: Resampling = DEFAULT,
+    origin: Origin | None = None,
+) -> Comparison:
+    """Compare two systems by a ratio of means, each given as numerators and denominators of the same items.
+
+    >>> compare_ratios(([1.0, 3.0], [2.0, 2.0]), ([1.0, 1.0], [2.0, 2.0])).difference.value
+    0.5
+    """
+    sides = [columns(*side).T for side in (first, second)]
+    groups = Clusters.of(clusters, n=len(sides[0]))
+    statistics = [Sums.over(side, ratio, clusters=groups, undefined="the denominators sum to 0") for side in sides]
+    systems = [fingerprint(side) for side in sides]
+    return compare(*statistics, test=test, resampling=resampling, origin=origin, systems=systems)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
