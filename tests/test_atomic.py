@@ -404,3 +404,53 @@ def test_a_files_bytes_are_on_the_disk_before_it_gets_its_name(tmp_path: Path, m
     with whole_file(tmp_path / "a.txt") as unfinished:
         unfinished.write_text("whole")
     assert seen == [False, True]  # the file before, its folder after
+
+
+def killed_half_way(out: Path) -> list[Path]:
+    """What a writer leaves that is killed while it writes."""
+    command = [sys.executable, "-c", SLOW_WRITER, str(out)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "half way\n"
+        writer.kill()
+        writer.wait(timeout=60)
+    return list(out.parent.glob(f"{MARK}*"))
+
+
+@pytest.mark.parametrize("whole", [whole_file, whole_folder])
+def test_the_next_writer_deletes_what_a_killed_one_left(tmp_path: Path, whole: Whole) -> None:
+    (left,) = killed_half_way(tmp_path / "out")
+    left.with_name(left.name + "-file.json").touch()
+    with whole(tmp_path / "other") as unfinished:
+        assert list(tmp_path.iterdir()) == [unfinished]
+    assert [path.name for path in tmp_path.iterdir()] == ["other"]
+
+
+def test_what_a_living_process_is_writing_is_never_deleted(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", SLOW_WRITER, str(tmp_path / "out")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "half way\n"
+        with whole_file(tmp_path / "a.txt"), whole_file(tmp_path / "b.txt"):
+            assert len(list(tmp_path.glob(f"{MARK}*"))) == 3
+        assert len(list(tmp_path.glob(f"{MARK}*"))) == 1
+        writer.kill()
+
+
+def test_what_another_machine_or_an_older_version_left_is_never_deleted(tmp_path: Path) -> None:
+    (left,) = killed_half_way(tmp_path / "out")
+    elsewhere = left.rename(left.with_name(left.name.replace(atomic._host(), "0" * 12)))
+    (tmp_path / f"{MARK}abcdefgh").touch()
+    with whole_folder(tmp_path / "out"):
+        pass
+    assert {path.name for path in tmp_path.iterdir()} == {"out", elsewhere.name, f"{MARK}abcdefgh"}
+
+
+def test_a_link_with_such_a_name_is_deleted_and_not_followed(tmp_path: Path) -> None:
+    (left,) = killed_half_way(tmp_path / "out")
+    kept = left.rename(tmp_path / "kept")
+    left.symlink_to(kept)
+    with whole_file(tmp_path / "a.txt"):
+        pass
+    assert any(kept.iterdir())
+    assert not left.is_symlink()

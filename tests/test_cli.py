@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -158,3 +159,45 @@ def test_limit_with_a_seed_draws_at_random(file: File) -> None:
     assert first["dialogues"] == drawn["dialogues"] == 5
     assert len({shown["fingerprint"] for shown in (first, drawn, other)}) == 3
     assert drawn["fingerprint"] == same["fingerprint"]
+
+
+STOPPED = """
+import sys, time
+from pathlib import Path
+import turnwise.cli as cli
+from turnwise.atomic import whole_folder
+
+@cli.app.command(name="wait")
+def wait(out: Path) -> None:
+    with whole_folder(out):
+        print("writing", flush=True)
+        time.sleep(60)
+
+cli.main()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_stopped_command_cleans_up_and_says_so(tmp_path: Path, name: str) -> None:
+    number = getattr(signal, name)
+    command = [sys.executable, "-c", STOPPED, "wait", str(tmp_path / "out")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "writing\n"
+        process.send_signal(number)
+        _, complaint = process.communicate(timeout=60)
+    assert (process.returncode, complaint) == (128 + number, "turnwise: stopped\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+def test_a_command_under_nohup_goes_on_when_its_terminal_closes(tmp_path: Path) -> None:
+    ignoring = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n" + STOPPED.replace("60", "0.5")
+    command = [sys.executable, "-c", ignoring, "wait", str(tmp_path / "out")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "writing\n"
+        process.send_signal(signal.SIGHUP)
+        process.communicate(timeout=60)
+    assert (process.returncode, (tmp_path / "out").is_dir()) == (0, True)

@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from turnwise.cores import cores, in_ranges
@@ -19,3 +24,56 @@ def test_few_items_are_one_range() -> None:
 
 def test_there_is_a_core() -> None:
     assert cores() >= 1
+
+
+CLOSED = """
+import os, sys
+can = os.access
+closed = tuple(sys.argv[1].split(","))
+os.access = lambda path, mode, **more: not str(path).startswith(closed) and can(path, mode, **more)
+import turnwise
+print("numba" in sys.modules, os.environ.get("NUMBA_CACHE_DIR"))
+"""
+PACKAGE = str(Path(sys.modules["turnwise"].__file__ or "").parent)
+
+
+def cache_found(tmp_path: Path, *closed: object, **more: object) -> str:
+    """Where a new process keeps compiled code when these folders are closed; tests may run as root, who may all."""
+    (tmp_path / "home").mkdir(exist_ok=True)
+    (tmp_path / "tmp").mkdir(exist_ok=True)
+    kept = {key: value for key, value in os.environ.items() if key not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    variables = {
+        **kept,
+        "HOME": str(tmp_path / "home"),
+        "TMPDIR": str(tmp_path / "tmp"),
+        **{k: str(v) for k, v in more.items()},
+    }
+    command = [sys.executable, "-c", CLOSED, ",".join(map(str, closed)) or "/nowhere"]
+    done = subprocess.run(command, capture_output=True, text=True, env=variables, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    is_imported, found = done.stdout.split()
+    assert is_imported == "False"
+    return found
+
+
+def test_where_package_and_home_are_closed_compiled_code_has_a_private_folder(tmp_path: Path) -> None:
+    found = Path(cache_found(tmp_path, PACKAGE, tmp_path / "home"))
+    assert found == tmp_path / "tmp" / f"turnwise-numba-{os.getuid()}"
+    assert found.stat().st_mode & 0o777 == 0o700
+    assert cache_found(tmp_path, PACKAGE, tmp_path / "home") == str(found)  # again, and no second one
+
+
+def test_a_cache_that_the_user_named_or_that_can_be_written_is_left_alone(tmp_path: Path) -> None:
+    assert cache_found(tmp_path, PACKAGE) == "None"
+    assert cache_found(tmp_path, tmp_path / "home") == "None"
+    assert cache_found(tmp_path, PACKAGE, tmp_path / "home", XDG_CACHE_HOME=tmp_path / "mine") == "None"
+    assert cache_found(tmp_path, PACKAGE, tmp_path / "home", NUMBA_CACHE_DIR="/named") == "/named"
+
+
+def test_a_folder_that_others_can_write_to_is_not_used(tmp_path: Path) -> None:
+    taken = tmp_path / "tmp" / f"turnwise-numba-{os.getuid()}"
+    taken.mkdir(parents=True)
+    taken.chmod(0o777)
+    found = Path(cache_found(tmp_path, PACKAGE, tmp_path / "home"))
+    assert (found.parent, found.stat().st_mode & 0o777) == (taken.parent, 0o700)
+    assert found != taken

@@ -12,6 +12,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from turnwise.cores import find_cache
+
 if TYPE_CHECKING:
     from turnwise import corpus, distract, errors, metrics, model, overlap, record, report
     from turnwise.corpus import Corpus, Dialogue, Turn, load
@@ -45,6 +47,9 @@ __all__ = [
     "record",
     "report",
 ]
+
+
+find_cache()  # before anything imports Numba, which looks for a place once
 
 
 def __getattr__(name: str) -> Any:

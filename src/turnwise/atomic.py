@@ -2,8 +2,9 @@
 
 A reader, or a run that is killed at any moment, never sees half a file or half a folder; where an older result is
 replaced, either the old one or the new one is there. Where a system cannot swap two folders in one step, a writer that
-is killed between two can leave the old one under another name: `restore` puts it back. What the disk, a quota or a
-permission forbids is one line.
+is killed between two can leave the old one under another name: `restore` puts it back. What a killed writer had not
+finished stays hidden beside its target, and the next writer there deletes it. What the disk, a quota or a permission
+forbids is one line.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import secrets
 import shutil
+import socket
 import stat
 import tempfile
 from collections.abc import Callable, Collection, Iterator
@@ -46,6 +49,7 @@ def whole_file(path: str | Path, *, overwrite: bool = True) -> Iterator[Path]:
     with _in_one_line(path):
         _check_file(path, overwrite=overwrite)
         place = _place(path)
+        _sweep(place.parent)
         unfinished = _new_file(place)
     try:
         with _in_one_line(path, only=REFUSALS):
@@ -66,7 +70,7 @@ def _check_file(path: Path, *, overwrite: bool) -> None:
 
 
 def _new_file(place: Path) -> Path:
-    handle, name = tempfile.mkstemp(prefix=MARK, suffix=place.suffix, dir=place.parent)
+    handle, name = tempfile.mkstemp(prefix=_mark(), suffix=place.suffix, dir=place.parent)
     os.close(handle)
     return Path(name)
 
@@ -98,7 +102,8 @@ def whole_folder(path: str | Path, *, overwrite: bool = True, check: Check = _an
         with suppress(FileNotFoundError):  # another writer is replacing it; the check at the end counts
             _check_folder(path, overwrite=overwrite, check=check)
         place = _place(path)
-        unfinished = Path(tempfile.mkdtemp(prefix=MARK, dir=place.parent))
+        _sweep(place.parent)
+        unfinished = Path(tempfile.mkdtemp(prefix=_mark(), dir=place.parent))
     try:
         with _in_one_line(path, only=REFUSALS):
             yield unfinished
@@ -221,6 +226,52 @@ def _replace(new: Path, place: Path) -> bool:
             _move(old, place)  # back; where that fails, the old folder stays under its other name
         shutil.rmtree(old, ignore_errors=True)
     return is_done
+
+
+# --- What killed writers left -----------------------------------------------------------------------------------------
+
+
+def _mark() -> str:
+    """How names of this process's unfinished outputs begin: `.turnwise-partial-HOST-PROCESS-`."""
+    return f"{MARK}{_host()}-{os.getpid()}-"
+
+
+def _host() -> str:
+    """A hash of the machine's name and of the container, where there is one: process ids mean something within both."""
+    container = Path()
+    with suppress(OSError):
+        container = Path("/proc/self/ns/pid").readlink()
+    return hashlib.sha256(f"{socket.gethostname()} {container}".encode()).hexdigest()[:12]
+
+
+def _sweep(folder: Path) -> None:
+    """Delete unfinished outputs whose process is gone; never those of a living one, or of another machine."""
+    name = re.compile(rf"{re.escape(MARK)}{_host()}-(\d+)-.*", re.DOTALL)
+    with suppress(OSError):  # a folder that can be written to but not listed
+        for left in list(folder.glob(f"{MARK}*")):
+            found = name.fullmatch(left.name)
+            if found and _is_gone(int(found[1])):
+                _delete(left)
+
+
+def _is_gone(process: int) -> bool:
+    if os.name != "posix":  # elsewhere, a signal 0 ends the process
+        return False
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):  # somebody else's, or no process id at all
+        return False
+    return False
+
+
+def _delete(left: Path) -> None:
+    if left.is_dir() and not left.is_symlink():
+        shutil.rmtree(left, ignore_errors=True)
+    else:
+        with suppress(OSError):  # another writer was first
+            left.unlink()
 
 
 # --- Places, disks and what they say ----------------------------------------------------------------------------------

@@ -40,8 +40,11 @@ def test_the_best_sample_is_the_first_with_the_highest_least_part(data: st.DataO
     assert list(zip(best.ratio.tolist(), best.match.tolist(), strict=True)) == expected
 
 
+FEW_SETS = st.lists(st.sets(st.integers(0, 2), max_size=2), max_size=15)  # many are identical, and some empty
+
+
 @settings(deadline=None)
-@given(SETS)
+@given(FEW_SETS | SETS)
 def test_a_unit_does_not_match_itself(units: Sets) -> None:
     best = best_match([(bags(units), bags(units))], is_self=True)
     expected = [
@@ -49,3 +52,25 @@ def test_a_unit_does_not_match_itself(units: Sets) -> None:
         for i, one in enumerate(units)
     ]
     assert list(zip(best.ratio.tolist(), best.match.tolist(), strict=True)) == expected
+
+
+@settings(deadline=None)
+@given(st.data(), FEW_SETS | SETS)
+def test_a_sample_does_not_match_itself(data: st.DataObject, contexts: Sets) -> None:
+    few = st.sets(st.integers(0, 2), max_size=2)
+    responses = data.draw(st.lists(few, min_size=len(contexts), max_size=len(contexts)))
+    best = best_match([(bags(part), bags(part)) for part in (contexts, responses)], is_self=True)
+    samples = list(enumerate(zip(contexts, responses, strict=True)))
+    expected = [
+        first_best([min(ratio(c, d), ratio(r, s)) if i != j else Fraction(0) for j, (d, s) in samples])
+        for i, (c, r) in samples
+    ]
+    assert list(zip(best.ratio.tolist(), best.match.tolist(), strict=True)) == expected
+
+
+def test_many_copies_of_one_text_are_matched_in_no_time() -> None:
+    count = 200_000
+    copies = Bags(np.arange(count + 1) * 3, np.tile(np.arange(3, dtype=np.int32), count))
+    best = best_match([(copies, copies)], is_self=True)  # minutes, were every pair of copies looked at
+    assert (best.ratio == 1).all()
+    assert best.match.tolist() == [1] + [0] * (count - 1)

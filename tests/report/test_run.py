@@ -86,13 +86,22 @@ def test_a_failure_in_the_middle_leaves_nothing(
 def test_a_failure_leaves_the_earlier_run_as_it_was(written: Path, section: Section) -> None:
     before = (written / "result.json").read_bytes()
     with pytest.raises(ValueError, match=r"data\.f1: expected a finite number"):
-        write_run(written, instrument="x", data={"f1": float("nan")}, section=section, origin=ORIGIN)
+        write_run(written, instrument="overlap", data={"f1": float("nan")}, section=section, origin=ORIGIN)
     assert (written / "result.json").read_bytes() == before
 
 
 def test_an_earlier_run_is_replaced(written: Path, section: Section) -> None:
-    write_run(written, instrument="probe", data={}, section=section, origin=ORIGIN)
-    assert read_run(written).instrument == "probe"
+    write_run(written, instrument="overlap", data={"n": 1}, section=section, origin=ORIGIN)
+    assert read_run(written).data == {"n": 1}
+
+
+def test_a_run_of_another_instrument_is_never_replaced(written: Path, section: Section) -> None:
+    before = (written / "result.json").read_bytes()
+    with pytest.raises(OutputError) as caught:
+        write_run(written, instrument="probe", data={}, section=section, origin=ORIGIN)
+    found = "expected an earlier run of 'probe', found 'overlap'. Give a new folder."
+    assert str(caught.value) == f"{written}: {found}"
+    assert (written / "result.json").read_bytes() == before
 
 
 def test_an_earlier_run_is_kept_where_that_is_asked_for(written: Path, section: Section) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from types import FrameType
 from typing import NoReturn
 
 import typer
@@ -48,6 +50,7 @@ def _options(
 def main() -> NoReturn:
     """Run a command. Whatever a user can mend is one line on standard error and exit code 2; bugs keep their trace."""
     let_threads_sleep()
+    stopped_by = _stop_cleanly()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a terminal that cannot show … shows ?
     try:
@@ -65,7 +68,30 @@ def main() -> NoReturn:
         code = 0
     except Exception as error:
         code = _usage_problem(error)
-    sys.exit(code if isinstance(code, int) else 0)
+    sys.exit(128 + stopped_by[0] if stopped_by else code if isinstance(code, int) else 0)
+
+
+def _stop_cleanly() -> list[int]:
+    """Let the signals that end a process end it as Ctrl-C does, with what is unfinished deleted; which one it was.
+
+    What the caller had us ignore, as `nohup` does, stays ignored.
+    """
+    caught: list[int] = []
+    mine = os.getpid()
+    signals = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    signals = [one for one in signals if signal.getsignal(one) == signal.SIG_DFL]
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if os.getpid() != mine:  # a worker of ours, which has nothing to clean up
+            os._exit(128 + number)
+        for one in signals:
+            signal.signal(one, signal.SIG_IGN)  # a second one would break off the cleaning
+        caught.append(number)
+        raise KeyboardInterrupt
+
+    for one in signals:
+        signal.signal(one, stop)
+    return caught
 
 
 def _usage_problem(error: Exception) -> int:

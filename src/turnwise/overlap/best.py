@@ -2,7 +2,7 @@
 
 For each probe, the posting lists of its tokens are walked once and shared tokens counted for every training bag at
 once. A threshold cannot help here (the best match of a clean sample is a poor one), so this visits what a join skips;
-counters stay in the processor's cache, and probes run on all cores.
+counters stay in the processor's cache, and probes run on all cores. Within one corpus, identical units count once.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numba
 import numpy as np
 
 from turnwise.cores import in_ranges
+from turnwise.overlap.copies import Copies
 from turnwise.overlap.scan import Ints, Ranks
 from turnwise.overlap.tokens import Bags
 
@@ -36,6 +37,49 @@ def best_match(parts: list[tuple[Bags, Bags]], *, is_self: bool = False) -> Best
     `parts` holds one pair of bags for whole units, two for samples (context and response). With `is_self` a place does
     not match itself.
     """
+    return _best_of_distinct([known for _, known in parts]) if is_self else _best_of_all(parts)
+
+
+def _best_of_distinct(parts: list[Bags]) -> Best:
+    """Within one corpus: copies match the first other copy, and stand once where the rest is compared.
+
+    The first place that reaches a ratio is the first of its copies, so ties fall as they do among all places.
+    """
+    group = _groups(parts)
+    _, firsts, counts = np.unique(group, return_index=True, return_counts=True)
+    order = np.argsort(firsts)
+    places = firsts[order]
+    distinct = [bags.take(places) for bags in parts] if len(places) < len(group) else parts
+    best = _best_of_all([(bags, bags) for bags in distinct], is_self=True)
+    back = np.argsort(order)[group]  # for each place, where its unit stands among the distinct ones
+    ratio, match = best.ratio[back], np.append(places, NONE)[best.match[back]]  # -1 stays -1
+    filled = np.all([bags.sizes > 0 for bags in parts], axis=0)  # what is empty overlaps with nothing
+    has_copy = filled & (counts[group] > 1)
+    ratio[has_copy], match[has_copy] = 1.0, _first_other(group, firsts)[has_copy]
+    return Best(ratio, match)
+
+
+def _groups(parts: list[Bags]) -> Ints:
+    """A number for each place, the same for identical units: those whose parts are all identical."""
+    group = np.zeros(len(parts[0]), dtype=np.int64)
+    for bags in parts:
+        copies = Copies(bags)
+        own = np.empty_like(group)
+        own[copies.members] = np.repeat(np.arange(len(copies.bags)), copies.counts)
+        _, group = np.unique(group * len(copies.bags) + own, return_inverse=True)
+    return group
+
+
+def _first_other(group: Ints, firsts: Ints) -> Ints:
+    """The first place of each one's group; of the first itself, the second, or itself where there is none."""
+    others = firsts[group]
+    later = np.flatnonzero(others != np.arange(len(group)))
+    again, seconds = np.unique(group[later], return_index=True)
+    others[firsts[again]] = later[seconds]
+    return others
+
+
+def _best_of_all(parts: list[tuple[Bags, Bags]], *, is_self: bool = False) -> Best:
     indexes = [_postings(train.offsets, train.tokens) for _, train in parts]
     probes, count = len(parts[0][0]), len(parts[0][1])
     if len(parts) == 1:

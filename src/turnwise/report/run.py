@@ -51,14 +51,14 @@ def write_run(
     overwrite: bool = True,
     fill: Callable[[Path], None] | None = None,
 ) -> Path:
-    """Write a run's folder, whole or not at all; an earlier run in its place is replaced, nothing else ever is.
+    """Write a run's folder, whole or not at all; an earlier run of this instrument is replaced, nothing else ever is.
 
     `fill` puts the instrument's own files into the folder before anything else is there.
     """
     out = Path(out)
     shown = _as_kept(section, origin)
     head = {"schema_version": SCHEMA_VERSION, "instrument": instrument, "origin": origin_to_dict(origin)}
-    with whole_folder(out, overwrite=overwrite, check=_check_run) as folder:
+    with whole_folder(out, overwrite=overwrite, check=lambda path: _check_run(path, instrument)) as folder:
         if fill is not None:
             fill(folder)
             head["files"] = sorted(contents(folder))
@@ -86,12 +86,14 @@ def read_run(path: str | Path) -> Run:
         raise UsageError(f"{folder}: expected a whole Turnwise run, found {type(error).__name__}: {found}.") from error
 
 
-def _check_run(out: Path) -> None:
-    """Replacing a folder deletes what is in it, so it must be a run and hold nothing but a run's files."""
+def _check_run(out: Path, instrument: str) -> None:
+    """Replacing deletes what is in a folder, so it must be a run of this instrument with nothing but a run's files."""
     foreign = sorted(_foreign_files(out) if _is_run(out) else (path.name for path in out.iterdir()))
     if foreign:
         reason = f"found other files ({foreign[0]!r})"
         raise OutputError(f"{out}: expected a new folder or an earlier run, {reason}. Give a new folder.")
+    if (found := _read_json(out / "result.json")["instrument"]) != instrument:
+        raise OutputError(f"{out}: expected an earlier run of {instrument!r}, found {found!r}. Give a new folder.")
 
 
 def _is_run(out: Path) -> bool:
