@@ -53,6 +53,7 @@ def test_the_json_of_measure_is_that_of_the_promise(both: tuple[object, ...]) ->
         "identical_share": 0.5,
         "share_over": {"0.5": 1.0, "0.6": 1.0, "0.75": 0.5, "0.8": 0.5, "0.9": 0.5, "0.99": 0.5},
         "mean": 0.875,
+        "threshold": 0.8,
     }
     assert (histogram["counts"][15], histogram["counts"][19], histogram["cumulative"][-1]) == (1, 1, 2)
 
@@ -128,7 +129,9 @@ def test_a_column_of_texts_is_compared_across_formats(file: File, tmp_path: Path
 
 def test_the_json_of_pairs_counts_them(both: tuple[object, ...], file: File, tmp_path: Path) -> None:
     shown = as_json("pairs", both[1], "--against", both[3], "--unit", "sample", "--out", tmp_path / "p.csv")
-    assert shown == {"unit": "sample", "threshold": "0.75", "units": 2, "pairs": 2}
+    examples = shown.pop("examples")
+    assert shown == {"unit": "sample", "threshold": "0.75", "units": 2, "other_units": 2, "pairs": 2}
+    assert [row["ratio"] for row in examples] == [1, 0.75]
     assert (tmp_path / "p.csv").read_text() == '"first","second","ratio"\n"t1#2","e1#2",1\n"t2#2","e2#2",0.75\n'
 
 
@@ -147,6 +150,89 @@ def test_a_split_of_the_training_files_is_what_is_compared(file: File) -> None:
     path = file("chats.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     shown = as_json("measure", "--train", path, "--train-split", "extra", "--test", path, "--split", "train")
     assert (shown["n_train"], shown["n_test"], shown["identical"]) == (1, 1, 0)
+
+
+def splits_of(*rows: tuple[str, str]) -> str:
+    """A dialogue `how are you – WORDS` in each of these splits."""
+    lines = [{"id": split, "split": split, "dialog": ["how are you", words]} for split, words in rows]
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+def test_sides_with_several_splits_are_train_and_test_by_default(file: File) -> None:
+    path = file("chats.jsonl", splits_of(("train", "fine"), ("validation", "well"), ("test", "good")))
+    shown = as_json("measure", "--train", path, "--test", path)
+    assert (shown["n_train"], shown["n_test"], shown["identical"]) == (1, 1, 0)
+    # Of several paths each is cut by itself; one that has a single split is read whole, whatever it is called.
+    more = file("more.jsonl", splits_of(("extra", "good")))
+    shown = as_json("measure", "--train", path, "--train", more, "--test", path)
+    assert (shown["n_train"], shown["n_test"], shown["identical"]) == (2, 1, 1)
+
+
+def test_what_is_skipped_and_what_is_not_read_is_told(file: File, tmp_path: Path) -> None:
+    file("in/train.jsonl", TRAIN + '{"messages": 3}\n')
+    file("in/test.jsonl", TEST)
+    file("in/LICENSE", "free")
+    folder = tmp_path / "in"
+    unread = {str(folder / "LICENSE"): "not a data file"}
+    skip = ("--on-error", "skip")
+    for command, out in (("measure", "m"), ("filter", "f"), ("clean", "c"), ("pairs", "p.csv")):
+        sizes = ("--test", 1, "--validation", 1) if command == "clean" else ()
+        shown = as_json(command, folder, *skip, *sizes, "--out", tmp_path / out)
+        assert (list(shown["skipped"].values()), shown["ignored"]) == ([1], unread), command
+        if command != "pairs":
+            kept = json.loads((tmp_path / out / "result.json").read_text())["data"]
+            assert (kept["skipped"], kept["ignored"]) == (shown["skipped"], unread), command
+    same = as_json("measure", "--train", folder, "--test", folder, *skip)
+    assert list(same["skipped"].values()) == [1]
+    for arguments in (("measure", folder, *skip), ("show", tmp_path / "m")):
+        lines = turnwise(*arguments).stdout.splitlines()
+        assert any(line.startswith("skipped: 1 × expected") for line in lines)
+        assert "not read as dialogues: LICENSE (not a data file)" in lines
+
+
+@pytest.mark.parametrize("command", ["measure", "filter", "clean", "pairs"])
+@pytest.mark.parametrize(("out", "how"), [("", "contains"), ("in", "is"), ("in/out.csv", "lies in")])
+def test_an_input_is_never_replaced(command: str, out: str, how: str, file: File, tmp_path: Path) -> None:
+    file("in/train.jsonl", TRAIN)
+    file("in/test.jsonl", TEST)
+    done = turnwise(command, tmp_path / "in", "--out", tmp_path / out, "--overwrite")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert f" {how} the input {tmp_path / 'in'}. Give a place outside of what is read." in done.stderr
+    assert (tmp_path / "in" / "train.jsonl").read_text() == TRAIN
+
+
+def test_a_file_of_hypotheses_is_never_replaced(both: tuple[object, ...], file: File) -> None:
+    said = file("run/said.txt", "a\nb\n")
+    done = turnwise("measure", *both, "--hypotheses", said, "--out", said.parent, "--overwrite")
+    assert (done.returncode, said.read_text()) == (2, "a\nb\n")
+    assert " contains the input " in done.stderr
+
+
+def test_people_see_the_closest_pairs_and_how_many_there_are(file: File) -> None:
+    # 21 texts "a b c wN" share 3 of 4 words, 6/8; the last two are the same.
+    texts = [f"a b c w{number}" for number in [*range(21), 20]]
+    path = file("texts.jsonl", "".join(json.dumps({"text": text}) + "\n" for text in texts))
+    shown = as_json("pairs", path, "--column", "text")
+    assert (shown["pairs"], len(shown["examples"])) == (22 * 21 // 2, 20)
+    closest = {"first": f"{path}#21", "second": f"{path}#22", "ratio": 1.0}
+    assert shown["examples"][0] == closest
+    assert [row["ratio"] for row in shown["examples"][1:]] == [0.75] * 19
+    printed = " ".join(turnwise("pairs", path, "--column", "text").stdout.split())
+    assert "(first 20 of 231, highest ratio first)" in printed
+
+
+def test_a_run_is_shown_at_its_own_threshold_with_its_scores(
+    both: tuple[object, ...], file: File, tmp_path: Path
+) -> None:
+    scored = ("--hypotheses", file("said.txt", "a\nb\n"), "--metrics", "length", "--threshold", 0.7)
+    measured = as_json("measure", *both, *scored, "--out", tmp_path / "run")
+    shown = as_json("show", tmp_path / "run")
+    assert (shown["threshold"], len(shown["matches"])) == (0.7, 2)
+    assert shown["contamination"] == measured["contamination"]
+    own, other = (turnwise("show", tmp_path / "run", *more).stdout for more in ((), ("--threshold", 0.8)))
+    assert ("leaked (2)" in own, "leaked (2)" in other) == (True, True)
+    note = "Scores are those at the run's threshold, 0.7; for 0.8, measure again."
+    assert (note in own, note in other) == (False, True)
 
 
 def test_clean_writes_a_folder_and_replaces_it_only_where_asked(file: File, tmp_path: Path) -> None:
@@ -179,7 +265,12 @@ def test_clean_writes_a_folder_and_replaces_it_only_where_asked(file: File, tmp_
         (("measure", "x", "--within", "--hypotheses", "y"), "--hypotheses needs a test set"),
         (("measure", "x.csv", "--column", "text"), "A column of texts has no splits: give --train and --test"),
         (("measure", "concierge", "--unit", "trun"), "Unknown unit 'trun'. Did you mean 'turn'?"),
-        (("measure", "concierge", "--metrics", "blue-2"), "Unknown metric 'blue-2'. Did you mean 'bleu-2'?"),
+        (
+            ("measure", "concierge", "--metrics", "blue-2", "--hypotheses", "y"),
+            "Unknown metric 'blue-2'. Did you mean 'bleu-2'?",
+        ),
+        (("measure", "x", "--metrics", "bleu-2"), "--metrics is for scoring a model's responses: give them with --hyp"),
+        (("measure", "x", "--references", "y"), "--references is for scoring a model's responses: give them with --h"),
         (("show", "nowhere"), "nowhere/result.json: expected a file of a Turnwise run, found none."),
         (("pairs", "concierge", "--out", "p.txt"), "Give a file that ends in .parquet or .csv, not p.txt."),
         (("filter", "concierge", "--unit", "turn", "--out", "x"), "Unknown unit 'turn'. Known: dialogue, sample."),

@@ -116,3 +116,17 @@ def test_too_many_samples_are_not_told_to_be_given_once(monkeypatch: pytest.Monk
 def test_samples_are_not_given_once() -> None:
     with pytest.raises(UsageError, match="leave --distinct out"):
         pairs([("a", "b"), ("a", "b")], is_distinct=True)
+
+
+def test_the_closest_pairs_come_first_and_equals_in_order() -> None:
+    # 1-2: 2·2/4; 1-3 and 2-3: 2·2/5; 1-4 and 2-4: 2·1/4; 3-4: 2·1/5.
+    found = pairs(["a b", "b a", "a b c", "a d"], threshold="0.3")
+    closest = [(row["first"], row["second"], row["ratio"]) for row in found.closest(4)]
+    assert closest == [("1", "2", 1.0), ("1", "3", 0.8), ("2", "3", 0.8), ("1", "4", 0.5)]
+    assert (len(found.closest(20)), pairs(["a", "b"]).closest(20)) == (6, [])
+
+
+def test_units_of_both_sides_are_counted() -> None:
+    assert pairs(["a b"], ["a b", "c"]).to_dict()["other_units"] == 2
+    assert pairs(["a b"], ["a b", "c"], is_distinct=True).to_dict()["other_units"] == 2
+    assert "other_units" not in pairs(["a b", "c"]).to_dict()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import datasets
 import pytest
 from hypothesis import given
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 
 from turnwise.corpus import Corpus, Dialogue, Turn
 from turnwise.errors import CorpusError, UsageError
-from turnwise.overlap.sides import Data, corpus_of, side_of, unit_texts
+from turnwise.overlap.sides import Data, corpus_of, left_out, side_of, unit_texts
 
 
 def corpus() -> Corpus:
@@ -114,3 +116,14 @@ def test_only_ids_that_several_dialogues_share_are_changed() -> None:
     assert side.dialogues.tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
     assert side.name == f"corpus@{corpus.fingerprint}"
     assert side_of(corpus.split("train"), unit="dialogue").ids.to_pylist() == ["a", "b"]
+
+
+def test_what_was_left_out_of_two_splits_of_a_corpus_is_counted_once() -> None:
+    whole = replace(Corpus.of([Dialogue((Turn("A", "a"),))]), skipped={"no turns": 2}, ignored={"LICENSE": "no data"})
+    other = replace(whole, skipped={"no turns": 1, "no id": 1}, ignored={})
+    assert left_out(whole.split("all"), whole, ["a text"]) == {
+        "skipped": {"no turns": 2},
+        "ignored": {"LICENSE": "no data"},
+    }
+    assert left_out(whole, other)["skipped"] == {"no turns": 3, "no id": 1}
+    assert left_out(Corpus.of([Dialogue((Turn("A", "a"),))]), None) == {}

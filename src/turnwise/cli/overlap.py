@@ -22,7 +22,7 @@ from turnwise.cli.console import (
 )
 from turnwise.cli.overlap_data import Reading, read_both
 from turnwise.cli.overlap_engine import Engine, Master, check_engine, folder_at, read_at, read_both_at, room_at
-from turnwise.cli.overlap_tables import print_measured, print_shares
+from turnwise.cli.overlap_tables import print_kept_scores, print_left_out, print_measured, print_pairs, print_shares
 
 app = typer.Typer(
     help="Is the test set in the training set? Measure it, filter it, clean it, split it again.",
@@ -39,7 +39,9 @@ TextColumn = Annotated[
 Both = Annotated[str | None, typer.Argument(help="A corpus with splits; or use --train and --test.")]
 Train = Annotated[list[str] | None, typer.Option("--train", help="Training data; may be given again.")]
 Test = Annotated[list[str] | None, typer.Option("--test", help="Test data; may be given again.")]
-TrainSplit = Annotated[str | None, typer.Option("--train-split", help="Split to train on; by default train.")]
+TrainSplit = Annotated[
+    str | None, typer.Option("--train-split", help="Split to train on; by default train, where there are several.")
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier result.")]
 
 
@@ -49,7 +51,9 @@ def measure(
     train: Train = None,
     test: Test = None,
     train_split: TrainSplit = None,
-    split: Annotated[str | None, typer.Option("--split", help="Split to measure; by default test.")] = None,
+    split: Annotated[
+        str | None, typer.Option("--split", help="Split to measure; by default test, where there are several.")
+    ] = None,
     within: Annotated[bool, typer.Option("--within", help="Each unit of the corpus against the rest of it.")] = False,
     unit: Annotated[
         str | None, typer.Option("--unit", help="dialogue, turn or sample; by default sample, --within dialogue.")
@@ -84,11 +88,16 @@ def measure(
     from turnwise.metrics import Resampling
     from turnwise.overlap import Settings, write_result
     from turnwise.overlap.contamination import PART_METRICS, Scoring, measure_and_score
-    from turnwise.overlap.output import check_free, measured_data
+    from turnwise.overlap.output import check_apart, check_free, measured_data
     from turnwise.overlap.report import chosen_examples
+    from turnwise.overlap.sides import left_out
 
+    check_apart(out, [corpus, *(train or ()), *(test or ()), hypotheses, references])
     check_free(out, overwrite=overwrite)
     check_engine(engine)
+    if hypotheses is None and (metrics is not None or references is not None):
+        given = "--references" if metrics is None else "--metrics"
+        raise UsageError(f"{given} is for scoring a model's responses: give them with --hypotheses, or leave it out.")
     if within and hypotheses is not None:
         raise UsageError("--hypotheses needs a test set: leave --within out.")
     reading = Reading(column, format, on_error, limit, seed, quiet or json)
@@ -107,34 +116,44 @@ def measure(
             settings=Settings(context_turns, tokeniser),
             choose=lambda found: chosen_examples(found, most=20, threshold=threshold) if out else [],
         )
+    unread = left_out(known, probes)
     if out is not None:
-        write_result(measured, out, threshold=threshold, contamination=scores, overwrite=overwrite)
+        kept = {"contamination": scores, "left_out": unread}
+        write_result(measured, out, threshold=threshold, overwrite=overwrite, **kept)  # type: ignore[arg-type]
     if json:
-        print_json(measured_data(measured.result, threshold=threshold, contamination=scores))
+        print_json({**measured_data(measured.result, threshold=threshold, contamination=scores), **unread})
         return
     print_measured(measured.result, scores, threshold, out)
+    print_left_out(unread)
 
 
 @app.command(epilog="Try: turnwise overlap measure concierge --out leak  ·  turnwise overlap show leak --threshold 0.7")
 def show(
     run: Annotated[Path, typer.Argument(help="Folder that 'overlap measure … --out' wrote.")],
-    threshold: Leak = 0.8,
+    threshold: Annotated[
+        float | None, typer.Option("--threshold", min=0, max=1, help="By default the one the run was made with.")
+    ] = None,
     most: Annotated[int, typer.Option("--matches", min=0, help="How many of the closest matches to list.")] = 10,
     json: Json = False,
 ) -> None:
     """A measured overlap again, at any threshold, without a rerun."""
     from turnwise.overlap import read_result
+    from turnwise.overlap.output import read_told
     from turnwise.overlap.result import with_threshold
 
-    result = read_result(run)
+    result, told = read_result(run), read_told(run)
+    threshold = told["threshold"] if threshold is None else threshold
     matches = result.table().take(result.closest(threshold, most=most)).to_pylist()
     if json:
-        print_json({**result.to_dict(with_threshold(threshold)), "threshold": threshold, "matches": matches})
+        print_json({**result.to_dict(with_threshold(threshold)), **told, "threshold": threshold, "matches": matches})
         return
     print_shares(result, threshold)
+    if "contamination" in told:
+        print_kept_scores(told["contamination"], threshold)
     if matches:
         rows = [[row["id"], row["match_id"], row["ratio"]] for row in matches]
         print_table([result.unit, "match", "overlap"], rows, title=f"closest over {threshold:g}")
+    print_left_out(told)
 
 
 @app.command(epilog="Try: turnwise overlap pairs concierge --threshold 0.9  ·  … pairs chats.jsonl --out pairs.parquet")
@@ -163,12 +182,14 @@ def pairs(
 ) -> None:
     """All pairs at or over a threshold: exact, within one corpus or between two."""
     from turnwise.errors import UsageError
-    from turnwise.overlap.output import check_ending, check_free, write_table
+    from turnwise.overlap.output import check_apart, check_ending, check_free, write_table
+    from turnwise.overlap.sides import left_out
 
     check_engine(engine)
     if distinct and engine != "here":
         raise UsageError("--distinct works with --engine here only.")
     folder = folder_at(engine, out)
+    check_apart(out, [path, against])
     check_free(out, overwrite=overwrite)
     check_ending(None if folder else out)
     reading = Reading(column, format, on_error, limit, seed, quiet or json)
@@ -179,11 +200,13 @@ def pairs(
         found = room.pairs(*data, **options, **({"folder": folder, "overwrite": overwrite} if folder else {}))
     if out is not None and folder is None:
         write_table(found.table, out, overwrite=overwrite)
+    unread = left_out(*data)
+    shown = found.closest(20) if found.is_whole else found.table.slice(0, 20).to_pylist()
     if json:
-        print_json(found.to_dict())
+        print_json({**found.to_dict(), **({"examples": shown} if found.is_whole else {}), **unread})
         return
-    rows = [[row["first"], row["second"], row["ratio"]] for row in found.table.slice(0, 20).to_pylist()]
-    print_table(["first", "second", "ratio"], rows, title=f"{len(found):,} pairs among {found.units:,} units")
+    print_pairs(found, shown)
+    print_left_out(unread)
 
 
 @app.command(
@@ -195,7 +218,9 @@ def filter(
     train: Train = None,
     test: Test = None,
     train_split: TrainSplit = None,
-    split: Annotated[str | None, typer.Option("--split", help="Split to filter; by default test.")] = None,
+    split: Annotated[
+        str | None, typer.Option("--split", help="Split to filter; by default test, where there are several.")
+    ] = None,
     threshold: Leak = 0.8,
     unit: Annotated[
         str | None, typer.Option("--unit", help="dialogue or sample; by default sample for files of pairs only.")
@@ -214,21 +239,25 @@ def filter(
     """Drop leaked test items without splitting again. Nothing is lost: what goes is written beside what stays."""
     from turnwise.overlap import Settings, write_filtered
     from turnwise.overlap import filter as filter_test
-    from turnwise.overlap.output import check_free
+    from turnwise.overlap.output import check_apart, check_free
+    from turnwise.overlap.sides import left_out
 
+    check_apart(out, [corpus, *(train or ()), *(test or ())])
     check_free(out, overwrite=overwrite)
     reading = Reading(column, format, on_error, limit, seed, quiet or json)
     known, probes = read_both(corpus, train, test, reading, train_split=train_split, split=split)
     with working("filtering", quiet=quiet or json):
         settings = Settings(context_turns, tokeniser)
         filtered = filter_test(known, probes, threshold=threshold, unit=unit, settings=settings)
-        write_filtered(filtered, out, overwrite=overwrite)
-    shown = filtered.to_dict()
+        unread = left_out(known, probes)
+        write_filtered(filtered, out, left_out=unread, overwrite=overwrite)
+    shown = {**filtered.to_dict(), **unread}
     if json:
         print_json(shown)
         return
     counts = f"{shown['kept']:,} of {shown['n_test']:,} {shown['unit']}s kept, {shown['dropped']:,} dropped"
     typer.echo(f"{counts} for an overlap over {threshold:g}, written to {out}")
+    print_left_out(unread)
 
 
 @app.command(
@@ -259,8 +288,10 @@ def clean(
 ) -> None:
     """Drop near-copies to convergence, split by whole dialogue, flatten, remove exact duplicates. Nothing is lost."""
     from turnwise.overlap import write_cleaned
-    from turnwise.overlap.output import check_free
+    from turnwise.overlap.output import check_apart, check_free
+    from turnwise.overlap.sides import left_out
 
+    check_apart(out, paths)
     check_free(out, overwrite=overwrite)
     check_engine(engine)
     data = Reading(column, format, on_error, limit, None, quiet or json).read(paths, split=split)
@@ -274,8 +305,9 @@ def clean(
             context_turns=context_turns or (1, 3),
             tokeniser=tokeniser,
         )
-        write_cleaned(cleaned, out, overwrite=overwrite)
-    shown = cleaned.to_dict()
+        unread = left_out(data)
+        write_cleaned(cleaned, out, left_out=unread, overwrite=overwrite)
+    shown = {**cleaned.to_dict(), **unread}
     if json:
         print_json(shown)
         return
@@ -283,3 +315,4 @@ def clean(
     typer.echo(f"{shown['kept']:,} of {shown['units']:,} dialogues kept after {passes}, written to {out}")
     rows = [[turns, *by.values()] for turns, by in shown["pairs"].items()]
     print_table(["context turns", *shown["splits"]], rows, title="samples without duplicates")
+    print_left_out(unread)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
+
+import pyarrow as pa
 
 from turnwise.cli.console import load_corpus, working
 from turnwise.corpus import Corpus
+from turnwise.corpus.dialogue import in_corpus_order
 from turnwise.corpus.split import SPLIT_NAMES
 from turnwise.errors import UsageError
 
@@ -41,6 +44,48 @@ class Reading:
             return read_texts(paths, column=self.column, limit=self.limit, seed=self.seed)
 
 
+def read_side(paths: Sequence[str], reading: Reading, *, split: str | None, usual: str) -> Given:
+    """Training or test data; of a path with several splits only the one that was named, or else the usual one.
+
+    Each path is looked at by itself: of `train.jsonl` and `more.jsonl` neither has several, and both are read whole.
+    """
+    whole = reading.read(paths, split=split)
+    if split is not None or not isinstance(whole, Corpus) or not has_usual(whole.splits, usual):
+        return whole
+    if len(paths) == 1:
+        return _cut(whole, None, usual)
+    parts = [part for part in (reading.read([path]) for path in paths) if isinstance(part, Corpus)]
+    if not any(has_usual(part.splits, usual) for part in parts):
+        return whole
+    tables = [_cut(part, None, usual).table for part in parts]
+    return replace(whole, table=in_corpus_order(pa.concat_tables(tables)))
+
+
+def _read_once(
+    paths: Sequence[str], reading: Reading, *, train_split: str | None, split: str | None
+) -> tuple[Corpus, Corpus]:
+    """Both sides of one path, so that what is skipped in it is counted once."""
+    whole = reading.read(paths)
+    assert isinstance(whole, Corpus)
+    return _cut(whole, train_split, "train"), _cut(whole, split, "test")
+
+
+def _cut(whole: Corpus, split: str | None, usual: str) -> Corpus:
+    if split is not None:
+        return whole.split(*split_names(split))
+    return whole.split(usual) if has_usual(whole.splits, usual) else whole
+
+
+def split_names(given: str) -> list[str]:
+    """Splits as an option names them: `train,dev`."""
+    return [SPLIT_NAMES.get(name, name) for name in given.replace(" ", "").split(",")]
+
+
+def has_usual(splits: Collection[str], usual: str) -> bool:
+    """Whether there are several splits, one of them the usual one."""
+    return len(splits) > 1 and usual in splits
+
+
 def read_both(
     corpus: str | None,
     train: Sequence[str] | None,
@@ -52,12 +97,15 @@ def read_both(
 ) -> tuple[Given, Given]:
     """Training and test data: two splits of one corpus, or files of their own."""
     if train and test and corpus is None:
-        return reading.read(train, split=train_split), reading.read(test, split=split)
+        if list(train) == list(test) and len(train) == 1 and reading.column is None and reading.seed is None:
+            return _read_once(train, reading, train_split=train_split, split=split)
+        known = read_side(train, reading, split=train_split, usual="train")
+        return known, read_side(test, reading, split=split, usual="test")
     if corpus is None or train or test:
         raise UsageError("Give one corpus with splits, or both --train and --test.")
     if reading.column is not None:
         raise UsageError("A column of texts has no splits: give --train and --test, or --within.")
     whole = reading.read([corpus])
     assert isinstance(whole, Corpus)
-    known, probes = (SPLIT_NAMES.get(name, name) for name in (train_split or "train", split or "test"))
-    return whole.split(known), whole.split(probes)
+    names = [SPLIT_NAMES.get(name, name) for name in (train_split or "train", split or "test")]
+    return whole.split(names[0]), whole.split(names[1])

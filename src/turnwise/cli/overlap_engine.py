@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from turnwise.cli.overlap_data import Reading, read_both
-from turnwise.corpus.split import SPLIT_NAMES
+from turnwise.cli.overlap_data import Reading, has_usual, read_both, read_side, split_names
 from turnwise.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
@@ -59,8 +58,7 @@ def read_at(engine: str, paths: Sequence[str], reading: Reading, *, split: str |
     found = _parquet(engine, paths, reading)
     if found is None:
         return reading.read(paths, split=split)
-    names = split.replace(" ", "").split(",") if split else []
-    return found.split(*(SPLIT_NAMES.get(name, name) for name in names)) if names else found
+    return found.split(*split_names(split)) if split else found
 
 
 def read_both_at(
@@ -81,15 +79,41 @@ def read_both_at(
                 "--within compares one corpus with itself: give its path, without --train, --train-split and --test."
             )
         return read_at(engine, [corpus], reading, split=split), None
-    if train and test and corpus is None:
-        known = read_at(engine, train, reading, split=train_split)
-        return known, read_at(engine, test, reading, split=split)
+    if train and test and corpus is None and any(_parquet(engine, paths, reading) for paths in (train, test)):
+        known = _side_at(engine, train, reading, split=train_split, usual="train")
+        return known, _side_at(engine, test, reading, split=split, usual="test")
     is_one = corpus is not None and not (train or test) and reading.column is None
     if not is_one or corpus is None or _parquet(engine, [corpus], reading) is None:
         return read_both(corpus, train, test, reading, train_split=train_split, split=split)
     names = (train_split or "train", split or "test")
     known, probes = (read_at(engine, [corpus], reading, split=name) for name in names)
     return known, probes
+
+
+def _side_at(engine: str, paths: Sequence[str], reading: Reading, *, split: str | None, usual: str) -> Any:
+    """As `read_side`; Spark takes the usual split of one path, and of several that have one they are read here."""
+    found = _parquet(engine, paths, reading)
+    if found is None:
+        return read_side(paths, reading, split=split, usual=usual)
+    if split is not None or reading.column is not None:
+        return read_at(engine, paths, reading, split=split)
+    if len(paths) == 1:
+        return found.split(usual) if has_usual(_splits_in(found), usual) else found
+    several = (_parquet(engine, [path], reading) for path in paths)
+    is_cut = any(one is not None and has_usual(_splits_in(one), usual) for one in several)
+    return read_side(paths, reading, split=split, usual=usual) if is_cut else found
+
+
+def _splits_in(found: Parquet) -> set[str]:
+    """Splits that the rows name, or else their files; only that column is read."""
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    named: set[str] = set()
+    for file, own in zip(found.files, found.splits, strict=True):
+        for batch in pq.ParquetFile(file).iter_batches(columns=["split"]):
+            named.update(name or own for name in pc.unique(batch.column(0)).to_pylist())
+    return named
 
 
 def _parquet(engine: str, paths: Sequence[str], reading: Reading) -> Parquet | None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from turnwise.cli.console import print_table
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from turnwise.overlap import Contamination, OverlapResult
+    from turnwise.overlap.pairs import OverlapPairs
 
 
 def print_measured(result: OverlapResult, scores: Contamination | None, threshold: float, out: Path | None) -> None:
@@ -42,3 +43,36 @@ def print_scores(scores: Contamination) -> None:
     print_table(["metric", "unit", *parts], scores.lines(), title=scores.caption)
     for note in scores.remarks:
         typer.echo(note)
+
+
+def print_kept_scores(kept: Mapping[str, Any], threshold: float) -> None:
+    """The scores that a run kept; other thresholds would need the hypotheses again."""
+    from turnwise.overlap.output import kept_contamination
+
+    scores = kept_contamination(kept)
+    print_scores(scores)
+    if scores.threshold != threshold:
+        typer.echo(f"Scores are those at the run's threshold, {scores.threshold:g}; for {threshold:g}, measure again.")
+
+
+def print_pairs(found: OverlapPairs, shown: Sequence[Mapping[str, Any]]) -> None:
+    """Some pairs, and how many there are."""
+    others = "" if found.other_units is None else f" and {found.other_units:,}"
+    title = f"{len(found):,} pairs among {found.units:,}{others} units"
+    order = "highest ratio first" if found.is_whole else "in the order of the corpus"
+    if len(found) > len(shown):
+        title += f" (first {len(shown)} of {len(found):,}, {order})"
+    print_table(
+        ["first", "second", "ratio"], [[row["first"], row["second"], row["ratio"]] for row in shown], title=title
+    )
+
+
+def print_left_out(left_out: Mapping[str, Any], most: int = 8) -> None:
+    """What was not read: a line for each reason, and one for each file."""
+    for reason, count in sorted(left_out.get("skipped", {}).items(), key=lambda item: -item[1]):
+        typer.echo(f"skipped: {count:,} × {reason}")
+    files = list(left_out.get("ignored", {}).items())
+    for file, why in files[:most]:
+        typer.echo(f"not read as dialogues: {Path(file).name} ({why})")
+    if len(files) > most:
+        typer.echo(f"not read as dialogues: {len(files) - most:,} more, see --json")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,8 @@ from turnwise.overlap.ledger_report import cleaned_section, filtered_section
 from turnwise.overlap.measure import Measured
 from turnwise.overlap.report import section_of
 from turnwise.overlap.result import LEAK, OverlapResult, with_threshold
-from turnwise.report import read_run, write_run
+from turnwise.record import Score
+from turnwise.report import Run, read_run, write_run
 
 MATCHES = "matches.parquet"
 TABLE_WRITERS = {".parquet": pq.write_table, ".csv": pc.write_csv}
@@ -37,6 +38,21 @@ def check_free(out: Path | None, *, overwrite: bool) -> None:
         raise OutputError(f"{out}: this folder is not empty. Give a new one, or --overwrite to replace it.")
     if out.is_file():
         raise OutputError(f"{out}: this file exists. Give a new name, or --overwrite to replace it.")
+
+
+def check_apart(out: Path | None, inputs: Sequence[str | Path | None]) -> None:
+    """A result never replaces what it is made of, nor lies in it, where the next run would read it."""
+    if out is None:
+        return
+    place = out.expanduser().resolve()
+    for given in inputs:
+        path = Path(given or "").expanduser()
+        if given is None or not path.exists():  # a built-in corpus, a hub's name; what is missing is told on reading
+            continue
+        source = path.resolve()
+        if place == source or place in source.parents or source in place.parents:
+            how = "is" if place == source else "contains" if place in source.parents else "lies in"
+            raise OutputError(f"--out {out} {how} the input {given}. Give a place outside of what is read.")
 
 
 def check_ending(path: Path | None) -> None:
@@ -56,7 +72,7 @@ def measured_data(
     result: OverlapResult, *, threshold: float = LEAK, contamination: Contamination | None = None
 ) -> dict[str, Any]:
     """A measured overlap as JSON has it, with the scores on its parts where there are any."""
-    data = result.to_dict(with_threshold(threshold))
+    data = {**result.to_dict(with_threshold(threshold)), "threshold": threshold}
     return data if contamination is None else {**data, "contamination": contamination.to_dict()}
 
 
@@ -66,15 +82,19 @@ def write_result(
     *,
     threshold: float = LEAK,
     contamination: Contamination | None = None,
+    left_out: Mapping[str, Any] | None = None,
     overwrite: bool = False,
 ) -> Path:
-    """A run's folder (see `turnwise.report.run`) with `matches.parquet`: id, ratio and match of every unit."""
+    """A run's folder (see `turnwise.report.run`) with `matches.parquet`: id, ratio and match of every unit.
+
+    `left_out` is what was not read (see `sides.left_out`), and is kept beside the numbers.
+    """
     measured = Measured(measured) if isinstance(measured, OverlapResult) else measured
     result = measured.result
     return write_run(
         out,
         instrument="overlap",
-        data=measured_data(result, threshold=threshold, contamination=contamination),
+        data={**measured_data(result, threshold=threshold, contamination=contamination), **(left_out or {})},
         section=section_of(measured, threshold=threshold, contamination=contamination),
         origin=result.origin,
         overwrite=overwrite,
@@ -84,10 +104,8 @@ def write_result(
 
 def read_result(folder: str | Path) -> OverlapResult:
     """The result that `write_result` kept, to be thresholded again without a rerun."""
-    run = read_run(folder)
+    run = _measured_run(folder)
     path = Path(folder) / MATCHES
-    if run.instrument != "overlap" or not path.is_file():
-        raise UsageError(f"{folder}: expected what 'turnwise overlap measure … --out' wrote, found another run.")
     try:
         table = pq.read_table(path)
         ratio, match = (np.asarray(table[name].to_numpy()) for name in ("ratio", "match"))
@@ -98,7 +116,40 @@ def read_result(folder: str | Path) -> OverlapResult:
         raise UsageError(f"{folder}: expected a whole overlap run, found {type(error).__name__}: {found}.") from error
 
 
-def write_cleaned(cleaned: Cleaned, out: str | Path, *, overwrite: bool = False) -> Path:
+def read_told(folder: str | Path) -> dict[str, Any]:
+    """What a run keeps beside its ratios: its threshold, the scores on the parts, what was not read."""
+    data = _measured_run(folder).data
+    scores = data.get("contamination")
+    # Runs of older versions kept their threshold only with the scores.
+    threshold = data.get("threshold", (scores or {}).get("threshold", LEAK))
+    more = {name: data[name] for name in ("contamination", "skipped", "ignored") if data.get(name)}
+    return {"threshold": float(threshold), **more}
+
+
+def kept_contamination(kept: Mapping[str, Any]) -> Contamination:
+    """Scores on the parts of a test set, back from what `Contamination.to_dict` gave."""
+    try:
+        scores = {name: {part: _score(one) for part, one in by.items()} for name, by in kept["metrics"].items()}
+        return Contamination(float(kept["threshold"]), dict(kept["n"]), scores, tuple(kept.get("notes", ())))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UsageError(f"Expected the scores of an overlap run, found {type(error).__name__}: {error}.") from error
+
+
+def _score(kept: Mapping[str, Any]) -> Score:
+    interval = kept.get("interval")
+    return Score(**{**kept, "interval": tuple(interval) if interval else None})
+
+
+def _measured_run(folder: str | Path) -> Run:
+    run = read_run(folder)
+    if run.instrument != "overlap" or not (Path(folder) / MATCHES).is_file():
+        raise UsageError(f"{folder}: expected what 'turnwise overlap measure … --out' wrote, found another run.")
+    return run
+
+
+def write_cleaned(
+    cleaned: Cleaned, out: str | Path, *, left_out: Mapping[str, Any] | None = None, overwrite: bool = False
+) -> Path:
     """Splits, dropped dialogues, samples, the ledger and a report in one folder.
 
     ::
@@ -112,7 +163,7 @@ def write_cleaned(cleaned: Cleaned, out: str | Path, *, overwrite: bool = False)
     return write_run(
         out,
         instrument="overlap-clean",
-        data=cleaned.to_dict(),
+        data={**cleaned.to_dict(), **(left_out or {})},
         section=cleaned_section(cleaned),
         origin=cleaned.origin,
         overwrite=overwrite,
@@ -132,7 +183,9 @@ def _fill_cleaned(cleaned: Cleaned, folder: Path) -> None:
     _write_ledger(cleaned.ledger(), folder)
 
 
-def write_filtered(filtered: Filtered, out: str | Path, *, overwrite: bool = False) -> Path:
+def write_filtered(
+    filtered: Filtered, out: str | Path, *, left_out: Mapping[str, Any] | None = None, overwrite: bool = False
+) -> Path:
     """What is left of a test set, what went, and the ledger in one folder.
 
     ::
@@ -145,7 +198,7 @@ def write_filtered(filtered: Filtered, out: str | Path, *, overwrite: bool = Fal
     return write_run(
         out,
         instrument="overlap-filter",
-        data=filtered.to_dict(),
+        data={**filtered.to_dict(), **(left_out or {})},
         section=filtered_section(filtered),
         origin=filtered.origin,
         overwrite=overwrite,

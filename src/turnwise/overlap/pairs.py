@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numba
@@ -33,14 +33,32 @@ class OverlapPairs:
     threshold: str
     units: int
     distinct: int | None = None  # bags of words among the units
+    other_units: int | None = None  # of the other corpus, where there is one
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
     def to_dict(self) -> dict[str, Any]:
         """The pairs' number as JSON has it; the pairs themselves go to a file."""
-        counts = {"units": self.units} if self.distinct is None else {"units": self.units, "distinct": self.distinct}
-        return {"unit": self.unit, "threshold": self.threshold, **counts, "pairs": len(self)}
+        counts = {"units": self.units, "other_units": self.other_units, "distinct": self.distinct}
+        known = {name: count for name, count in counts.items() if count is not None}
+        return {"unit": self.unit, "threshold": self.threshold, **known, "pairs": len(self)}
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the table holds all pairs; those that Spark wrote to a folder are there, and not here."""
+        return int(self.table.num_rows) == len(self)
+
+    def closest(self, most: int) -> list[dict[str, Any]]:
+        """The pairs of the highest ratio, the first of equals before."""
+        ratios = self.table["ratio"].to_numpy() if len(self) else np.zeros(0)
+        if len(ratios) > most:
+            cut = np.partition(ratios, -most)[-most]
+            places = np.concatenate([np.flatnonzero(ratios > cut), np.flatnonzero(ratios == cut)])[:most]
+        else:
+            places = np.arange(len(ratios))
+        order = places[np.argsort(-ratios[places], kind="stable")]
+        return list(self.table.take(pa.array(order)).to_pylist())
 
 
 def pairs(
@@ -68,11 +86,13 @@ def pairs(
     check_same_form(first.unit, len(first.texts), last.unit, len(last.texts))
     bags, _ = bags_of(*(column for side in sides for column in side.texts), tokeniser=tokeniser)
     width = len(first.texts)
+    other_units = None if against is None else len(last)
     if is_distinct:
-        return _distinct(first, last, bags, str(threshold))
+        return replace(_distinct(first, last, bags, str(threshold)), other_units=other_units)
     found, ratios = _joined(bags[:width], bags[width:] or None, threshold)
     names = {"first": first.ids.take(pa.array(found.first)), "second": last.ids.take(pa.array(found.second))}
-    return OverlapPairs(pa.table({**names, "ratio": ratios}), first.unit, str(threshold), len(first))
+    table = pa.table({**names, "ratio": ratios})
+    return OverlapPairs(table, first.unit, str(threshold), len(first), other_units=other_units)
 
 
 def _distinct(first: Side, last: Side, bags: list[Bags], threshold: str) -> OverlapPairs:

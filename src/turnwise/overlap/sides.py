@@ -70,6 +70,16 @@ def side_of(data: Data, *, unit: str, column: str | None = None, context_turns: 
     return side if apart is corpus else replace(side, name=_named(corpus))
 
 
+def left_out(*given: object) -> dict[str, dict[str, Any]]:
+    """What was not read of these corpora: records by reason, files with theirs; an entry only where there is any."""
+    corpora = [one for one in given if isinstance(one, Corpus)]
+    skipped: Counter[str] = Counter()
+    for counts in {id(one.skipped): one.skipped for one in corpora}.values():  # splits of one corpus share theirs
+        skipped.update(counts)
+    ignored = {file: why for one in corpora for file, why in one.ignored.items()}
+    return {name: found for name, found in (("skipped", dict(skipped)), ("ignored", ignored)) if found}
+
+
 def check_same_form(one: str, parts: int, other: str, other_parts: int) -> None:
     """Units of one text and samples of two have no overlap with each other."""
     if parts != other_parts:
