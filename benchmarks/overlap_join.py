@@ -269,7 +269,7 @@ def measured(
 
 def _why(error: subprocess.CalledProcessError) -> str:
     """The line that says what went wrong; what a killed process said of memory comes before its last line."""
-    lines = (error.stderr or str(error)).strip().splitlines()
+    lines = (error.stderr or "").strip().splitlines() or [f"ended with code {error.returncode}"]
     return next((line for line in lines if "memory" in line.lower()), lines[-1])
 
 
