@@ -181,7 +181,10 @@ cli.main()
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_stopped_command_cleans_up_and_says_so(tmp_path: Path, name: str) -> None:
     number = getattr(signal, name)
-    command = [sys.executable, "-c", STOPPED, "wait", str(tmp_path / "out")]
+    # Whoever runs these tests in the background, or under nohup, has such signals ignored in all that they start.
+    usual = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    usual += "for one in (signal.SIGTERM, signal.SIGHUP): signal.signal(one, signal.SIG_DFL)\n"
+    command = [sys.executable, "-c", usual + STOPPED, "wait", str(tmp_path / "out")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "writing\n"
