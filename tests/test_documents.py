@@ -19,6 +19,13 @@ def snippets(name: str) -> str:
     return "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
 
 
+def check_shown(document: str, mark: str, *command: object) -> None:
+    """What a document has between a mark and the end is what a committed command prints."""
+    done = subprocess.run([sys.executable, *map(str, command)], check=True, capture_output=True, text=True)
+    text = (ROOT / "docs" / document).read_text(encoding="utf-8")
+    assert re.findall(rf"<!-- {mark} -->\n(.*?)<!-- end -->", text, re.DOTALL) == [done.stdout]
+
+
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/overlap.md", "docs/distract.md"])
 def test_python_snippets_run(name: str, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", snippets(name)], capture_output=True, text=True, cwd=tmp_path)
@@ -64,46 +71,28 @@ def test_the_sizes_of_corpora_are_what_the_command_prints(data: Path) -> None:
 
 def test_the_speeds_of_training_are_those_committed() -> None:
     pytest.importorskip("torch", reason="torch is not installed: pip install 'turnwise[models]'")
-    command = [sys.executable, str(ROOT / "benchmarks" / "train_speed.py"), "--table"]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    document = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
-    assert re.findall(r"<!-- train speed -->\n(.*?)<!-- end -->", document, re.DOTALL) == [printed]
+    check_shown("models.md", "train speed", ROOT / "benchmarks" / "train_speed.py", "--table")
 
 
 def test_the_speeds_of_the_join_are_those_committed() -> None:
-    command = [sys.executable, str(ROOT / "benchmarks" / "overlap_join.py"), "--table"]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    document = (ROOT / "docs" / "overlap.md").read_text(encoding="utf-8")
-    assert re.findall(r"<!-- join -->\n(.*?)<!-- end -->", document, re.DOTALL) == [printed]
+    check_shown("overlap.md", "join", ROOT / "benchmarks" / "overlap_join.py", "--table")
 
 
 def test_the_costs_of_measuring_attention_are_those_committed() -> None:
     pytest.importorskip("torch", reason="torch is not installed: pip install 'turnwise[models]'")
-    command = [sys.executable, str(ROOT / "benchmarks" / "distract_speed.py"), "--table"]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    document = (ROOT / "docs" / "distract.md").read_text(encoding="utf-8")
-    assert re.findall(r"<!-- distract speed -->\n(.*?)<!-- end -->", document, re.DOTALL) == [printed]
+    check_shown("distract.md", "distract speed", ROOT / "benchmarks" / "distract_speed.py", "--table")
 
 
 def test_what_cleaning_ten_million_turns_took_is_that_committed() -> None:
-    command = [sys.executable, str(ROOT / "benchmarks" / "clean_scale.py"), "--line"]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    document = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
-    assert re.findall(r"<!-- clean -->\n(.*?)<!-- end -->", document, re.DOTALL) == [printed]
+    check_shown("scale.md", "clean", ROOT / "benchmarks" / "clean_scale.py", "--line")
 
 
 def test_the_cleaned_dailydialog_is_what_the_command_prints(data: Path) -> None:
-    command = [sys.executable, str(ROOT / "examples" / "cleaned_dailydialog.py"), str(data / "dailydialog")]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    document = (ROOT / "docs" / "overlap.md").read_text(encoding="utf-8")
-    assert re.findall(r"<!-- cleaned -->\n(.*?)<!-- end -->", document, re.DOTALL) == [printed]
+    check_shown("overlap.md", "cleaned", ROOT / "examples" / "cleaned_dailydialog.py", data / "dailydialog")
 
 
 def test_the_growth_of_the_join_is_that_committed() -> None:
-    command = [sys.executable, str(ROOT / "benchmarks" / "overlap_scale.py"), "--table"]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    document = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
-    assert re.findall(r"<!-- growth -->\n(.*?)<!-- end -->", document, re.DOTALL) == [printed]
+    check_shown("scale.md", "growth", ROOT / "benchmarks" / "overlap_scale.py", "--table")
 
 
 def test_the_committed_reading_benchmark_is_within_its_limits() -> None:

@@ -35,6 +35,16 @@ CANNOT_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP}
 Check = Callable[[Path], None]  # raises an OutputError where this folder must not be replaced
 
 
+def check_free(out: Path | None, *, overwrite: bool) -> None:
+    """Say before a long run that its folder or file is taken, not after it."""
+    if out is None or overwrite:
+        return
+    if out.is_dir() and any(out.iterdir()):
+        raise OutputError(f"{out}: this folder is not empty. Give a new one, or --overwrite to replace it.")
+    if out.is_file():
+        raise OutputError(f"{out}: this file exists. Give a new name, or --overwrite to replace it.")
+
+
 # --- A file -----------------------------------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from turnwise.atomic import check_free
 from turnwise.cli.console import Format, Json, OnErrorOption, Quiet, load_corpus, print_json, print_table, progress_bar
 from turnwise.cli.model import BatchSize, Dtype
 from turnwise.cli.train import ContextTurns, Device
@@ -84,7 +85,7 @@ def measure(
     """
     from turnwise.distract.examine import Wish, examine
     from turnwise.distract.measure import Scoring
-    from turnwise.distract.output import check_free, work_folder, write_result
+    from turnwise.distract.output import work_folder, write_result
 
     quiet = quiet or json
     check_free(out, overwrite=overwrite)
@@ -106,7 +107,8 @@ def measure(
         found = examine(asked, made, wish=wish, work=work, progress=progress)
     if out is not None:
         write_result(found.result, found.measured, out, pictures=found.pictures, overwrite=overwrite)
-        shutil.rmtree(work or out / "none", ignore_errors=True)
+    if work is not None:
+        shutil.rmtree(work, ignore_errors=True)
     if json:
         print_json(found.result.to_dict())
         return

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from turnwise.atomic import check_free
 from turnwise.cli.console import (
     Format,
     Json,
@@ -88,7 +89,7 @@ def measure(
     from turnwise.metrics import Resampling
     from turnwise.overlap import Settings, write_result
     from turnwise.overlap.contamination import PART_METRICS, Scoring, measure_and_score
-    from turnwise.overlap.output import check_apart, check_free, measured_data
+    from turnwise.overlap.output import check_apart, measured_data
     from turnwise.overlap.report import chosen_examples
     from turnwise.overlap.sides import left_out
 
@@ -182,7 +183,7 @@ def pairs(
 ) -> None:
     """All pairs at or over a threshold: exact, within one corpus or between two."""
     from turnwise.errors import UsageError
-    from turnwise.overlap.output import check_apart, check_ending, check_free, write_table
+    from turnwise.overlap.output import check_apart, check_ending, write_table
     from turnwise.overlap.sides import left_out
 
     check_engine(engine)
@@ -239,7 +240,7 @@ def filter(
     """Drop leaked test items without splitting again. Nothing is lost: what goes is written beside what stays."""
     from turnwise.overlap import Settings, write_filtered
     from turnwise.overlap import filter as filter_test
-    from turnwise.overlap.output import check_apart, check_free
+    from turnwise.overlap.output import check_apart
     from turnwise.overlap.sides import left_out
 
     check_apart(out, [corpus, *(train or ()), *(test or ())])
@@ -288,7 +289,7 @@ def clean(
 ) -> None:
     """Drop near-copies to convergence, split by whole dialogue, flatten, remove exact duplicates. Nothing is lost."""
     from turnwise.overlap import write_cleaned
-    from turnwise.overlap.output import check_apart, check_free
+    from turnwise.overlap.output import check_apart
     from turnwise.overlap.sides import left_out
 
     check_apart(out, paths)

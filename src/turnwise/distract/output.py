@@ -11,16 +11,9 @@ import pyarrow.parquet as pq
 from turnwise.distract.measure import Measured
 from turnwise.distract.report import Picture, section_of
 from turnwise.distract.result import DistractResult
-from turnwise.errors import OutputError
 from turnwise.report import write_run
 
 CASES = "cases.parquet"
-
-
-def check_free(out: Path | None, *, overwrite: bool) -> None:
-    """Say before a long run that its folder is taken, not after it."""
-    if out is not None and not overwrite and out.is_dir() and any(out.iterdir()):
-        raise OutputError(f"{out}: this folder is not empty. Give a new one, or --overwrite to replace it.")
 
 
 def work_folder(out: Path) -> Path:

@@ -210,10 +210,8 @@ def compared(
         for key, base in by[first].items()
         if key != ORIGINAL and key in by[name]
     }
-    corrected = correct({"\n".join(both): one for both, one in tested.items()})
     found: dict[str, dict[str, Comparison]] = {}
-    for both, one in corrected.items():
-        name, key = both.split("\n")
+    for (name, key), one in correct(tested).items():
         found.setdefault(name, {})[key] = one
     return found
 

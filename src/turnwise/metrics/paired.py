@@ -49,6 +49,7 @@ from turnwise.record import Origin, Score
 
 FEWEST_DIALOGUES = 10  # of the bootstrap: fewer have too few different resamples
 System = TypeVar("System", bound=Swappable)
+Key = TypeVar("Key")
 
 
 @dataclass(frozen=True)
@@ -297,7 +298,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     return corrected
 
 
-def correct(comparisons: Mapping[str, Comparison]) -> dict[str, Comparison]:
+def correct(comparisons: Mapping[Key, Comparison]) -> dict[Key, Comparison]:
     """Write Holm's corrected p-values into a table of comparisons."""
     corrected = holm([one.p_value for one in comparisons.values()])
     return {name: replace(one, p_holm=p) for (name, one), p in zip(comparisons.items(), corrected, strict=True)}

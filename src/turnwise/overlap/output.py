@@ -30,16 +30,6 @@ MATCHES = "matches.parquet"
 TABLE_WRITERS = {".parquet": pq.write_table, ".csv": pc.write_csv}
 
 
-def check_free(out: Path | None, *, overwrite: bool) -> None:
-    """Say before a long run that its folder or file is taken, not after it."""
-    if out is None or overwrite:
-        return
-    if out.is_dir() and any(out.iterdir()):
-        raise OutputError(f"{out}: this folder is not empty. Give a new one, or --overwrite to replace it.")
-    if out.is_file():
-        raise OutputError(f"{out}: this file exists. Give a new name, or --overwrite to replace it.")
-
-
 def check_apart(out: Path | None, inputs: Sequence[str | Path | None]) -> None:
     """A result never replaces what it is made of, nor lies in it, where the next run would read it."""
     if out is None:
