@@ -22,6 +22,7 @@ are deleted, and rows that are there are not made again. A run that was killed g
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import re
 import shutil
@@ -38,6 +39,7 @@ from typing import Any
 
 ROWS = Path(__file__).with_suffix(".json")
 CONTEXT_TOKENS = 100
+ATTEMPTS, PAUSE = 3, 5.0  # a card that many runs share can refuse one; each goes on from its last epoch
 DISTRACTED = ("non-hier", "static", "static-ui", "dynamic", "dynamic-ui")
 PROBED = ("lstm", "lstm-attn", "bilstm-attn", "hred", "transformer")
 LEAKED = ("overlap-lstm", "overlap-transformer")
@@ -102,7 +104,6 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
         extra_loss=AttentionLoss(what.weight, what.reduction) if what.reduction and what.insert else None,
     )
     model = load_model(out / "best", device=arguments.device, batch_size=256)
-    history = [moment for moment in result.history if moment.epoch]
     return {
         "corpus": arguments.name,
         "variant": name,
@@ -110,11 +111,20 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
         "parameters": result.parameters,
         "epochs": result.epochs,
         "best_epoch": result.best_epoch,
-        "losses": [moment.loss for moment in history],
-        "validation": [moment.perplexity for moment in history],
+        **curves(out / "log.csv"),
         "seconds": result.seconds,
         **said(model, data.split("test")),
         **looked(model, data, has_attention=settings.attention != "none"),
+    }
+
+
+def curves(log: Path) -> dict[str, list[float]]:
+    """Training loss and validation perplexity by epoch, from the log, which outlives a killed run."""
+    with log.open(newline="") as lines:
+        ended = [line for line in csv.DictReader(lines) if line["perplexity"] and line["epoch"] != "0"]
+    return {
+        "losses": [float(line["loss"]) for line in ended],
+        "validation": [float(line["perplexity"]) for line in ended],
     }
 
 
@@ -164,9 +174,14 @@ def run_all(arguments: argparse.Namespace) -> None:
     def work(run: tuple[str, int]) -> None:
         if time.monotonic() - start > arguments.begin_within:
             return
-        done = subprocess.run([sys.executable, *sys.argv, "--one", run[0], str(run[1])], capture_output=True, text=True)
-        if done.returncode:
-            print(*run, "failed:", done.stderr.strip()[-2000:], flush=True)
+        command = [sys.executable, *sys.argv, "--one", run[0], str(run[1])]
+        for _ in range(ATTEMPTS):
+            done = subprocess.run(command, capture_output=True, text=True)
+            if not done.returncode:
+                break
+            print(*run, "failed:", done.stderr.strip()[-300:], flush=True)
+            time.sleep(PAUSE)
+        else:
             return
         row = json.loads(done.stdout.splitlines()[-1])
         with lock:
@@ -209,7 +224,7 @@ def preset_table(rows: list[dict[str, Any]]) -> str:
 
 
 def das_table(rows: list[dict[str, Any]]) -> str:
-    """Variants by test sets, as Table 3: means over seeds, the lowest of each column in bold."""
+    """Variants by test sets, as Table 3: ratios of means, averaged over seeds, the lowest of each column in bold."""
     looked_at = [row for row in rows if "sets" in row]
     tables = []
     for corpus in dict.fromkeys(row["corpus"] for row in looked_at):
@@ -219,7 +234,7 @@ def das_table(rows: list[dict[str, Any]]) -> str:
         for _, name in names:
             mine = _of(looked_at, corpus, name)
             first = [_mean(row["original"][key] for row in mine) for key in ("perplexity", "history_percent")]
-            values.append([*first, *(_mean(row["sets"][one]["das_ratio"] for row in mine) for one in sets)])
+            values.append([*first, *(_mean(row["sets"][one]["das_ratio_of_means"] for row in mine) for one in sets)])
         lowest = [min(column) for column in zip(*values, strict=True)]
         lines = [
             f"| {corpus} | seeds | perplexity | History % | {' | '.join(sets)} |",

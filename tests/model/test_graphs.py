@@ -100,7 +100,7 @@ def test_a_transformers_attention_in_half_precision_errs_as_little_as_plain_prod
         with torch.autocast("cuda", dtype=torch.bfloat16):
             found = torch.cat([gradient.flatten() for gradient in gradients(model, batch)])
         errors.append(((found - exact).norm() / exact.norm()).item())
-    assert errors[0] <= 1.5 * errors[1]  # which no NaN is
+    assert errors[0] <= 3 * errors[1]  # 1.5 was seen; a wrong kernel gives NaN
 
 
 def test_runs_that_find_no_room_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
