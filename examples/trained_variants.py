@@ -13,33 +13,24 @@ to their last 100 tokens. The best checkpoint, as the preset's paper chose it, i
 perplexity, BLEU-2 of greedy responses without case (the models write small letters), and, where it has attention, the
 DAS ratio on the nine distracting test sets (seed 0).
 
-Runs go side by side, each in a process of its own; one row for each is added to the JSON as it ends, its checkpoints
-are deleted, and rows that are there are not made again. A run that was killed goes on from its last epoch where
-`--work` still holds it. On one GPU several runs share its time well only under NVIDIA's MPS
-(`nvidia-cuda-mps-control -d`).
+How many runs share a card is in side_by_side.py.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import json
 import re
-import shutil
 import statistics
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Lock
 from typing import Any
+
+import side_by_side
 
 ROWS = Path(__file__).with_suffix(".json")
 CONTEXT_TOKENS = 100
-ATTEMPTS, PAUSE = 3, 5.0  # a card that many runs share can refuse one; each goes on from its last epoch
 DISTRACTED = ("non-hier", "static", "static-ui", "dynamic", "dynamic-ui")
 PROBED = ("lstm", "lstm-attn", "bilstm-attn", "hred", "transformer")
 LEAKED = ("overlap-lstm", "overlap-transformer")
@@ -89,7 +80,7 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
     settings = replace(chosen.settings, context_tokens=CONTEXT_TOKENS).override(arguments.settings)
     epochs = min(arguments.epochs, chosen.recipe.epochs)
     recipe = replace(chosen.recipe, epochs=epochs, precision="bf16" if arguments.device.startswith("cuda") else "fp32")
-    out = arguments.work / f"{arguments.name}-{name}-{seed}"
+    out = side_by_side.folder(arguments, name, seed)
     result = train(
         data,
         settings,
@@ -154,53 +145,6 @@ def looked(model: Any, data: Any, *, has_attention: bool) -> dict[str, Any]:
     left = ("intervals", "heads", "reasons")  # the ratio's own interval is kept
     sets = {name: {key: one for key, one in by.items() if key not in left} for name, by in found["sets"].items()}
     return {"original": {key: found["original"][key] for key in ("perplexity", "history_percent")}, "sets": sets}
-
-
-# --- Many runs --------------------------------------------------------------------------------------------------------
-
-
-def missing(arguments: argparse.Namespace) -> Iterator[tuple[str, int]]:
-    """Runs that have no row yet, a seed after the other, so that an early end leaves whole seeds."""
-    names = [name for given in arguments.variants for name in GROUPS.get(given, (given,))]
-    made = {(row["corpus"], row["variant"], row["seed"]) for row in (*_rows(), *_rows(arguments.out))}
-    runs = ((name, seed) for seed in arguments.seeds for name in dict.fromkeys(names))
-    return (run for run in runs if (arguments.name, *run) not in made)
-
-
-def run_all(arguments: argparse.Namespace) -> None:
-    """Train what is missing, so many at a time; begin none after the given time."""
-    start, lock = time.monotonic(), Lock()
-
-    def work(run: tuple[str, int]) -> None:
-        if time.monotonic() - start > arguments.begin_within:
-            return
-        command = [sys.executable, *sys.argv, "--one", run[0], str(run[1])]
-        for _ in range(ATTEMPTS):
-            done = subprocess.run(command, capture_output=True, text=True)
-            if not done.returncode:
-                break
-            print(*run, "failed:", done.stderr.strip()[-300:], flush=True)
-            time.sleep(PAUSE)
-        else:
-            return
-        row = json.loads(done.stdout.splitlines()[-1])
-        with lock:
-            arguments.out.write_text(json.dumps([*_rows(arguments.out), row], indent=1) + "\n")
-        shutil.rmtree(arguments.work / f"{arguments.name}-{run[0]}-{run[1]}")
-        print(
-            *run,
-            f"{row['perplexity']['value']:.2f}",
-            f"{row['bleu-2']['value']:.2f}",
-            round(row["seconds"]),
-            flush=True,
-        )
-
-    with ThreadPoolExecutor(arguments.workers) as pool:
-        list(pool.map(work, missing(arguments)))
-
-
-def _rows(path: Path = ROWS) -> list[dict[str, Any]]:
-    return json.loads(path.read_text()) if path.exists() else []
 
 
 # --- Tables -----------------------------------------------------------------------------------------------------------
@@ -277,35 +221,20 @@ def _over_seeds(rows: list[dict[str, Any]], key: str) -> tuple[str, str]:
 def main() -> None:
     """Train, or print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("corpus", type=Path, nargs="?", help="a corpus with training, validation and test splits")
+    side_by_side.add_options(parser, ROWS)
     parser.add_argument("--name", default="dailydialog", help="of the corpus, in rows and tables")
     parser.add_argument("--variants", nargs="+", default=["presets"], help=f"names, or {', '.join(GROUPS)}")
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
-    parser.add_argument("--epochs", type=int, default=40, help="at most; also at most the preset's own")
-    parser.add_argument(
-        "--settings", default={}, type=_settings, help="changed settings, for a trial: layers=1,width=16"
-    )
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--begin-within", type=float, default=1e9, help="seconds after which no run is begun")
-    parser.add_argument("--work", type=Path, default=Path("out/variants"), help="where checkpoints go")
-    parser.add_argument("--out", type=Path, default=ROWS)
     parser.add_argument("--table", choices=["presets", "das"])
-    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.table:
-        print((preset_table if arguments.table == "presets" else das_table)(_rows()))
-    elif arguments.one:
-        from turnwise.model import graphs
-
-        graphs.SHARE_OF_MEMORY = 0.6 / arguments.workers  # each keeps to its part of the card
-        print(json.dumps(trained(arguments, arguments.one[0], int(arguments.one[1]))))
-    else:
-        run_all(arguments)
+        print((preset_table if arguments.table == "presets" else das_table)(side_by_side.read(ROWS)))
+        return
+    names = [name for given in arguments.variants for name in GROUPS.get(given, (given,))]
+    side_by_side.run(arguments, names, rows=ROWS, make=trained, told=_told)
 
 
-def _settings(words: str) -> dict[str, str]:
-    return dict(word.split("=", 1) for word in words.split(",") if word)
+def _told(row: dict[str, Any]) -> str:
+    return f"perplexity {row['perplexity']['value']:.2f}, BLEU-2 {row['bleu-2']['value']:.2f}"
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def check_shown(document: str, mark: str, *command: object) -> None:
     assert re.findall(rf"<!-- {mark} -->\n(.*?)<!-- end -->", text, re.DOTALL) == [done.stdout]
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/overlap.md", "docs/distract.md"])
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/overlap.md", "docs/distract.md", "docs/probe.md"])
 def test_python_snippets_run(name: str, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", snippets(name)], capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
@@ -53,6 +53,21 @@ def test_the_metric_of_the_contributing_page_counts() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("0.5\n", "")
+
+
+def test_the_probe_task_of_the_contributing_page_labels() -> None:
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'turnwise[models]'")
+    code = snippets("CONTRIBUTING.md") + (
+        "\nfrom turnwise.corpus import Corpus, Dialogue, Turn\n"
+        "from turnwise.probe import Settings, examples\n"
+        "from turnwise.probe.measure import label_all\n"
+        "turns = tuple(Turn('AB'[i % 2], text) for i, text in enumerate(['Why?', 'So.', 'When?', 'Now.']))\n"
+        "part = examples(Corpus.of([Dialogue(turns, 'd')], name='c'))\n"
+        "labels, skipped = label_all({'IsQuestion': IS_QUESTION}, part, part, Settings())\n"
+        "print(labels['IsQuestion'].classes, labels['IsQuestion'].held_out.codes, skipped)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("('yes', 'no') [0 1 0] {}\n", "")
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

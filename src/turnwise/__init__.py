@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from turnwise.cores import find_cache
 
 if TYPE_CHECKING:
-    from turnwise import corpus, distract, errors, metrics, model, overlap, record, report
+    from turnwise import corpus, distract, errors, metrics, model, overlap, probe, record, report
     from turnwise.corpus import Corpus, Dialogue, Turn, load
     from turnwise.errors import TurnwiseError
     from turnwise.record import Origin, Score
 
-_MODULES = ("corpus", "distract", "errors", "metrics", "model", "overlap", "record", "report")
+_MODULES = ("corpus", "distract", "errors", "metrics", "model", "overlap", "probe", "record", "report")
 _NAMES = {
     "Corpus": "corpus",
     "Dialogue": "corpus",
@@ -44,6 +44,7 @@ __all__ = [
     "metrics",
     "model",
     "overlap",
+    "probe",
     "record",
     "report",
 ]

@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from turnwise.corpus import Corpus, summarise
 from turnwise.record import Origin
 from turnwise.report import Prose, Section
 from turnwise.report.corpus import examples_of, section_of
+
+PROBED_FROM, PROBED_ON = 300, 100  # dialogues of the demonstration
 
 
 @dataclass(frozen=True)
@@ -29,17 +30,17 @@ class Instrument:
     """A question and the function that answers it."""
 
     question: str
-    run: Callable[[Corpus], Finding]
+    run: Callable[[Corpus, Path], Finding]  # the folder is for what several instruments need, such as small models
 
 
-def describe_corpus(corpus: Corpus) -> Finding:
+def describe_corpus(corpus: Corpus, work: Path) -> Finding:
     """What is in the corpus: the section every report starts with."""
     summary = summarise(corpus)
     origin = Origin(corpus=f"{corpus.name}@{corpus.fingerprint}")
     return Finding(summary.to_dict(), section_of(summary, examples=list(examples_of(corpus))), origin)
 
 
-def measure_overlap(corpus: Corpus) -> Finding:
+def measure_overlap(corpus: Corpus, work: Path) -> Finding:
     """How much of the test split is in the training split."""
     from turnwise.overlap.measure import measure_with_examples
     from turnwise.overlap.report import chosen_examples
@@ -49,7 +50,7 @@ def measure_overlap(corpus: Corpus) -> Finding:
     return Finding(measured.result.to_dict(), overlap_section(measured), measured.result.origin)
 
 
-def measure_distraction(corpus: Corpus) -> Finding:
+def measure_distraction(corpus: Corpus, work: Path) -> Finding:
     """Where two small models look, trained on the spot with and without distractions."""
     from turnwise.distract.demonstration import MEASURED_ON, small_models
     from turnwise.distract.examine import examine, make_sets
@@ -57,10 +58,24 @@ def measure_distraction(corpus: Corpus) -> Finding:
 
     if find_spec("torch") is None:
         return _not_measured("Distraction", "distract", "Does the model look at what matters?", corpus)
-    with TemporaryDirectory() as work:
-        models = small_models(corpus, Path(work))
-        found = examine(models, make_sets(corpus, limit=MEASURED_ON, context_turns=5))
+    found = examine(small_models(corpus, work), make_sets(corpus, limit=MEASURED_ON, context_turns=5))
     section = distract_section(found.result, pictures=found.pictures)
+    return Finding(found.result.to_dict(), section, found.result.origin)
+
+
+def probe_encodings(corpus: Corpus, work: Path) -> Finding:
+    """What the encodings of two small models know of a context."""
+    from turnwise.distract.demonstration import small_models
+    from turnwise.probe import examine, examples
+    from turnwise.probe.report import section_of as probe_section
+
+    if find_spec("torch") is None:
+        return _not_measured("Probes", "probe", "What does the encoding of a context know?", corpus)
+    training, held_out = (
+        examples(corpus.split(name)[:most]) for name, most in (("train", PROBED_FROM), ("validation", PROBED_ON))
+    )
+    found = examine(small_models(corpus, work), training, held_out)
+    section = probe_section(found.result, labels=found.measured.labels, pictures=found.pictures)
     return Finding(found.result.to_dict(), section, found.result.origin)
 
 
@@ -75,4 +90,5 @@ INSTRUMENTS: dict[str, Instrument] = {
     "corpus": Instrument("What is in the corpus?", describe_corpus),
     "overlap": Instrument("Is the test set in the training set?", measure_overlap),
     "distract": Instrument("Does the model look at what matters?", measure_distraction),
+    "probe": Instrument("What does the encoding of a context know?", probe_encodings),
 }

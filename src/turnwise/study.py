@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from turnwise.atomic import whole_file
@@ -37,11 +38,11 @@ def run_study(
 ) -> Study:
     """Run instruments on a corpus: a folder with a run for each, and one page that joins them."""
     out = Path(out)
-    findings: dict[str, Finding] = {}
     for name in instruments:
         if name not in INSTRUMENTS:
             raise unknown_name("instrument", name, INSTRUMENTS)
-        findings[name] = _seeded(INSTRUMENTS[name].run(corpus), seed)
+    with TemporaryDirectory() as work:
+        findings = {name: _seeded(INSTRUMENTS[name].run(corpus, Path(work)), seed) for name in instruments}
     runs = {name: _write(out / name, name, finding) for name, finding in findings.items()}
     splits = ", ".join(f"{count:,} {name}" for name, count in corpus.splits.items())
     page = render(f"Turnwise on {corpus.name}", [finding.section for finding in findings.values()], subtitle=splits)

@@ -10,14 +10,13 @@ import typer
 
 from turnwise.atomic import check_free
 from turnwise.cli.console import Format, Json, OnErrorOption, Quiet, load_corpus, print_json, print_table, progress_bar
-from turnwise.cli.model import BatchSize, Dtype
+from turnwise.cli.model import BatchSize, Dtype, load_models
 from turnwise.cli.train import ContextTurns, Device
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
     from turnwise.distract.result import DistractResult
     from turnwise.distract.sets import DistractingSet
-    from turnwise.model import DialogueModel
 
 MEASURE_EPILOG = (
     "Try: turnwise distract measure run --corpus concierge --out looked  ·  "
@@ -100,7 +99,7 @@ def measure(
                 "sentences": sentence or (), "responses": responses},
         limit=limit,
     )  # fmt: skip
-    asked = _models(models, device=device, dtype=dtype, batch_size=batch_size, quiet=quiet)
+    asked = load_models(models, device=device, dtype=dtype, batch_size=batch_size, quiet=quiet)
     work = None if out is None else work_folder(out)
     wish = Wish(scoring, has_influence=has_influence, has_behaviour=has_behaviour)
     with progress_bar("looking", quiet=quiet) as progress:
@@ -178,28 +177,6 @@ def _sets(
         raise UsageError("Give --corpus with the dialogues to measure on, or --sets-dir with written sets.")
     data = load_corpus([corpus], quiet=quiet, **reading)
     return make_sets(data, names=names.replace(" ", "").split(","), limit=limit, **making)
-
-
-def _models(given: list[str], *, device: str, dtype: str, batch_size: int, quiet: bool) -> dict[str, DialogueModel]:
-    """Models by label: the name before a `=`, or the last part of the path that tells them apart."""
-    from turnwise.model import load
-
-    found: dict[str, DialogueModel] = {}
-    for one in given:
-        label, is_named, path = one.partition("=")
-        path = path if is_named else one
-        label = label if is_named else _label(path, given)
-        if label in found:
-            raise UsageError(f"Two models are called '{label}': name them, such as first={path}.")
-        found[label] = load(path, device=device, dtype=dtype, batch_size=batch_size, quiet=quiet)
-    return found
-
-
-def _label(path: str, given: list[str]) -> str:
-    parts = Path(path).parts
-    names = ["/".join(parts[-length:]) for length in range(1, len(parts) + 1)]
-    others = [Path(other).parts for other in given if other != path]
-    return next((name for n, name in enumerate(names, 1) if all(other[-n:] != parts[-n:] for other in others)), path)
 
 
 def _known_normalisation(name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,7 @@ from turnwise.cli.console import (
     progress_bar,
 )
 from turnwise.cli.train import ContextTurns, Device
+from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
     from turnwise.model import DialogueModel
@@ -179,3 +181,30 @@ def _method(name: str) -> str:
     if name not in methods:
         raise unknown_name("method", name, methods)
     return name
+
+
+def load_models(given: Sequence[str], **options: Any) -> dict[str, DialogueModel]:
+    """Models by label; the options are those of `turnwise.model.load`."""
+    from turnwise.model import load
+
+    return {label: load(path, **options) for label, path in named_paths(given).items()}
+
+
+def named_paths(given: Sequence[str]) -> dict[str, str]:
+    """Paths by label: the name before a `=`, or the last part of the path that tells them apart."""
+    found: dict[str, str] = {}
+    for one in given:
+        label, is_named, path = one.partition("=")
+        path = path if is_named else one
+        label = label if is_named else _label(path, given)
+        if label in found:
+            raise UsageError(f"Two models are called '{label}': name them, such as first={path}.")
+        found[label] = path
+    return found
+
+
+def _label(path: str, given: Sequence[str]) -> str:
+    parts = Path(path).parts
+    names = ["/".join(parts[-length:]) for length in range(1, len(parts) + 1)]
+    others = [Path(other).parts for other in given if other != path]
+    return next((name for n, name in enumerate(names, 1) if all(other[-n:] != parts[-n:] for other in others)), path)

@@ -36,6 +36,7 @@ def small_models(corpus: Corpus, work: Path, *, seed: int = 0) -> dict[str, Dial
             preset="static-ui",
             context_turns=5,
             bleu_samples=0,
+            resume=True,  # another instrument may have trained them already
             transform=InsertDistractions(probability) if probability else None,
             extra_loss=AttentionLoss(WEIGHT, "sum") if probability else None,
         )

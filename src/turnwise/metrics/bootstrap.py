@@ -209,12 +209,15 @@ def ratio_score(
     clusters: Ids | None = None,
     resampling: Resampling = DEFAULT,
     origin: Origin | None = None,
+    bounds: Interval | None = None,
 ) -> Score:
-    """The ratio of two means over the same items, such as attention to distractions against attention to History."""
+    """The ratio of two means over the same items, such as attention to distractions against attention to History.
+
+    bounds: the lowest and the highest value that it can have, which its interval does not leave.
+    """
     items = columns(numerators, denominators).T
-    statistic = Sums.over(
-        items, ratio, clusters=Clusters.of(clusters, n=len(items)), undefined="the denominators sum to 0"
-    )
+    dialogues = Clusters.of(clusters, n=len(items))
+    statistic = Sums.over(items, ratio, clusters=dialogues, undefined="the denominators sum to 0", bounds=bounds)
     return score(statistic, resampling=resampling, origin=origin, skipped=len(items) - statistic.n)
 
 

@@ -26,11 +26,14 @@ def load(
     window: int | None = None,
     joining: Joining = "auto",
     separator: Separator = "auto",
+    layer: int = -1,
+    pooling: str = "auto",
     quiet: bool = False,
 ) -> DialogueModel:
     """A folder written by `turnwise train` (or one of its checkpoints), or a Hugging Face path or name.
 
-    window, joining, separator: how a Hugging Face model reads contexts (see `load_huggingface`).
+    window, joining, separator, layer, pooling: how a Hugging Face model reads and encodes contexts (see
+    `load_huggingface`).
 
     >>> model = load("runs/static-ui")                    # its best checkpoint    # doctest: +SKIP
     >>> model = load("HuggingFaceTB/SmolLM2-135M")                                 # doctest: +SKIP
@@ -38,15 +41,24 @@ def load(
     require_torch("A dialogue model")
     options: dict[str, Any] = {"device": choose_device(device), "dtype": DTYPES.get(dtype, dtype)}
     if is_checkpoint(path_or_name) or _is_broken(Path(path_or_name)):
-        if (window, joining, separator) != (None, "auto", "auto"):
-            raise UsageError(
-                f"--window, --joining and --separator are for Hugging Face models; {path_or_name} is ours."
-            )
+        if (window, joining, separator, layer, pooling) != (None, "auto", "auto", -1, "auto"):
+            names = "--window, --joining, --separator, --layer and --pooling"
+            raise UsageError(f"{names} are for Hugging Face models; {path_or_name} is ours.")
         return load_model(path_or_name, batch_size=batch_size, **options)
     from turnwise.model.huggingface import load_huggingface
 
-    reading: dict[str, Any] = {"window": window, "joining": joining, "separator": separator}
+    reading: dict[str, Any] = {
+        "window": window, "joining": joining, "separator": separator, "layer": layer, "pooling": pooling,
+    }  # fmt: skip
     return load_huggingface(path_or_name, batch_size=batch_size, quiet=quiet, **options, **reading)
+
+
+def check_model(path_or_name: str | Path) -> None:
+    """Complain of a path that leads to no model, before other work is begun; a hub name is taken at its word."""
+    from turnwise.model.huggingface.pretrained import source_of
+
+    if not is_checkpoint(path_or_name) and not _is_broken(Path(path_or_name)):
+        source_of(path_or_name)
 
 
 def _is_broken(path: Path) -> bool:

@@ -1,0 +1,186 @@
+"""All state tasks for one checkpoint at once, beside scikit-learn: seconds, scores and memory.
+
+Features are encodings of SGD positions by an LSTM 512 wide, trained for one epoch on a part of SGD. The tasks are those
+that read the dialogue state, all their labels included. The reference is what the paper used, scikit-learn's
+`LogisticRegression(max_iter=250)`, for sets of labels in a `OneVsRestClassifier` with `n_jobs=2`. Of every set its time
+is extrapolated from a seeded sample of labels; both are scored on those.
+
+    unzip sgd.zip -d sgd
+    python benchmarks/probe_speed.py --data sgd/              # writes benchmarks/probe_speed.json
+    python benchmarks/probe_speed.py --data sgd/ --device cuda
+    python benchmarks/probe_speed.py --table                  # prints the table of docs/probe.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from peak import memory_from_here, peak_memory
+from turnwise.cores import cores
+from turnwise.corpus import Corpus, load
+from turnwise.model import Recipe, load_model, preset, train
+from turnwise.model.protocol import Floats
+from turnwise.probe import TASKS, Examples, Settings, examples
+from turnwise.probe.encodings import encode
+from turnwise.probe.labels import Labels, f1_parts, hits
+from turnwise.probe.logistic import Linear, fit_logistic
+from turnwise.probe.measure import label_all
+from turnwise.probe.targets import Targets
+
+JSON = Path(__file__).with_suffix(".json")
+STATE_TASKS = {name: task for name, task in TASKS.items() if "state" in task.needs}
+TRAINED_ON = 1000  # dialogues
+WIDTH = 512
+
+
+def checkpoint(corpus: Corpus, work: Path, device: str) -> Path:
+    """A small LSTM that has learnt a little; trained once."""
+    out = work / "lstm"
+    splits = corpus.table["split"].to_pylist()
+    places = [place for place, split in enumerate(splits) if split == "train"][:TRAINED_ON]
+    places += [place for place, split in enumerate(splits) if split == "validation"][:50]
+    settings = replace(preset("lstm").settings, layers=1, width=WIDTH, embedding=128, vocabulary=10_000)
+    recipe = Recipe("adam", 1e-3, epochs=1, batch_size=64, clip=5.0)
+    settings = replace(settings, context_tokens=100)
+    train(corpus.select(places), settings, recipe, out=out, device=device, bleu_samples=0, resume=True)
+    return out / "last"
+
+
+def first(part: Examples, count: int) -> Examples:
+    """The first so many positions."""
+    return Examples(part.corpus, part.positions[:count], part.annotations)
+
+
+def ours(features: Floats, labels: Mapping[str, Labels], device: str) -> tuple[list[Linear], dict[str, Any]]:
+    """All labels of all tasks."""
+    memory_from_here()
+    start = time.perf_counter()
+    fitted = fit_logistic(features, [one.training for one in labels.values()], device=device)
+    found = {"seconds": time.perf_counter() - start, "peak_gib": peak_memory() / 2**30}
+    if device.startswith("cuda"):
+        found["gpu_peak_gib"] = torch.cuda.max_memory_allocated() / 2**30
+    undecided = sum(int((~np.asarray(one.is_converged)).sum()) for one in fitted)
+    return fitted, {**found, "not_converged": undecided}
+
+
+def reference(one: Labels, features: Floats, held_out: Floats, chosen: np.ndarray[Any, Any]) -> tuple[Targets, float]:
+    """Scikit-learn's answers, and its seconds; of a set only the chosen labels."""
+    from scipy import sparse
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.multiclass import OneVsRestClassifier
+
+    codes = one.training.codes
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of labels on which it stops before it has converged
+        if isinstance(codes, np.ndarray):
+            model: Any = LogisticRegression(max_iter=250).fit(features, codes)
+        else:
+            model = OneVsRestClassifier(LogisticRegression(max_iter=250), n_jobs=2)
+            model.fit(features, codes[:, chosen].toarray().astype(np.int64))
+    seconds = time.perf_counter() - start
+    said = model.predict(held_out)
+    if isinstance(codes, np.ndarray):
+        return Targets(said.astype(np.int64), one.training.classes), seconds
+    return Targets(sparse.csr_array(said.astype(bool)), len(chosen)), seconds
+
+
+def compared(one: Labels, fitted: Linear, features: Floats, held_out: Floats, most: int, device: str) -> dict[str, Any]:
+    """One task by both: micro-F1 on the labels that both have, and the reference's seconds for all of them."""
+    rng = np.random.default_rng(0)
+    chosen = np.sort(rng.permutation(len(one.classes))[:most])
+    expected, seconds = reference(one, features, held_out, chosen)
+    mine, scored = fitted.predict(held_out, device=device), one
+    share = 1.0
+    if not isinstance(one.held_out.codes, np.ndarray) and not isinstance(mine.codes, np.ndarray):
+        share = len(chosen) / len(one.classes)
+        mine = Targets(mine.codes[:, chosen], len(chosen))
+        truth = Targets(one.held_out.codes[:, chosen], len(chosen))
+        names = tuple(one.classes[place] for place in chosen)
+        scored = replace(one, classes=names, held_out=truth, unseen=np.zeros_like(one.unseen))
+    scores = [float(np.divide(*(part.sum() for part in f1_parts(hits(scored, each))))) for each in (mine, expected)]
+    return {
+        "task": one.name,
+        "labels": len(one.classes),
+        "sampled": len(chosen) if one.task.is_multi else len(one.classes),
+        "reference_seconds": seconds / share,
+        "f1": scores[0],
+        "reference_f1": scores[1],
+    }
+
+
+def table(found: dict[str, Any]) -> str:
+    """The rows as Markdown."""
+    lines = [
+        "| device | positions × features | labels | ours, s | scikit-learn, s | times faster | F1 apart | GiB |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for row in found["rows"]:
+        size = f"{row['positions']:,} × {row['features']}"
+        numbers = f"{row['seconds']:.1f} | {row['reference_seconds']:,.0f} | {row['times_faster']:.0f}"
+        more = f"{row['largest_difference']:.4f} | {row['peak_gib']:.2f}"
+        lines.append(f"| {row['device']} | {size} | {row['labels']:,} | {numbers} | {more} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Measure and write, or print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", help="SGD, unpacked")
+    parser.add_argument("--positions", type=int, default=50_000)
+    parser.add_argument("--held-out", type=int, default=5_000)
+    parser.add_argument("--labels", type=int, default=10, help="of each set, for scikit-learn")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--work", type=Path, default=Path("out/probe_speed"))
+    parser.add_argument("--out", type=Path, default=JSON)
+    parser.add_argument("--encode-only", action="store_true", help="train and encode, and stop there")
+    parser.add_argument("--table", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.table:
+        print(table(json.loads(JSON.read_text())), end="")
+        return
+    corpus = load(arguments.data)
+    training = first(examples(corpus.split("train")), arguments.positions)
+    asked = first(examples(corpus.split("validation")), arguments.held_out)
+    model = load_model(checkpoint(corpus, arguments.work, arguments.device), device=arguments.device, batch_size=256)
+    features, held_out = (
+        encode(model, part, tokens=100, cache=arguments.work / "encodings") for part in (training, asked)
+    )
+    if arguments.encode_only:
+        return
+    labels, _ = label_all(STATE_TASKS, training, asked, Settings())
+    fitted, row = ours(features, labels, arguments.device)
+    tasks = [
+        compared(one, each, features, held_out, arguments.labels, arguments.device)
+        for one, each in zip(labels.values(), fitted, strict=True)
+    ]
+    total = sum(one["reference_seconds"] for one in tasks)
+    row |= {
+        "device": arguments.device,
+        "cores": cores(),
+        "positions": len(features),
+        "features": features.shape[1],
+        "labels": sum(one["labels"] for one in tasks),
+        "reference_seconds": total,
+        "times_faster": total / row["seconds"],
+        "largest_difference": max(abs(one["f1"] - one["reference_f1"]) for one in tasks),
+        "tasks": tasks,
+    }
+    kept = json.loads(arguments.out.read_text())["rows"] if arguments.out.exists() else []
+    rows = [*(one for one in kept if one["device"] != arguments.device), row]
+    arguments.out.write_text(json.dumps({"rows": rows}, indent=1) + "\n")
+    print(table({"rows": rows}), end="")
+
+
+if __name__ == "__main__":
+    main()

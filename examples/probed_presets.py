@@ -1,0 +1,157 @@
+"""What the probe paper's five models know, before and after training: the probe tables of docs/results.md.
+
+    python examples/probed_presets.py multiwoz22_text/ --annotated multiwoz21/ --name multiwoz --device cuda --workers 5
+    python examples/probed_presets.py personachat/ --name personachat --device cuda --workers 5
+    python examples/probed_presets.py --table            # as the paper's Tables 5 to 8
+
+MultiWOZ: trained on the text of 2.2, probed with the annotated dialogues of 2.1, whose validation split the classifiers
+learn from and whose test split they are scored on. The two versions are written differently, so both go through one
+normaliser: marks around slot values away, small letters, punctuation apart. PersonaChat: dialogues are dealt to
+training, validation and test (80, 10 and 10 %, seed 0); models learn from the first, are chosen on the second, and
+classifiers learn from the first and are scored on the third.
+
+Every preset is trained with its own recipe in mixed precision, contexts cut to their last 100 tokens, and probed before
+training, at the best epoch by BLEU-2, and at the last. How many runs share a card is in side_by_side.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import statistics
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import side_by_side
+
+if TYPE_CHECKING:
+    from turnwise.corpus import Corpus, Turn
+
+ROWS = Path(__file__).with_suffix(".json")
+PRESETS = ("lstm", "lstm-attn", "bilstm-attn", "hred", "transformer")
+CONTEXT_TOKENS = 100
+CHECKPOINTS = ("untrained", "best", "last")
+GROUPS = ("easy", "medium", "hard")
+
+
+def normalised(text: str) -> str:
+    """The same for both versions of MultiWOZ: no marks around slot values, small letters, punctuation apart."""
+    text = re.sub(r"[\[\]]", "", text.lower()).replace(" n't", "n't")
+    return " ".join(re.findall(r"\w+|[^\w\s]", text))
+
+
+def normalise(corpus: Corpus) -> Corpus:
+    """A corpus with every turn normalised."""
+    from turnwise.corpus import Corpus
+
+    def turn(one: Turn) -> Turn:
+        return one._replace(text=normalised(one.text))
+
+    dialogues = [dialogue._replace(turns=tuple(map(turn, dialogue.turns))) for dialogue in corpus]
+    return Corpus.of(dialogues, name=corpus.name)
+
+
+def splits_of(arguments: argparse.Namespace) -> tuple[Corpus, Corpus, Corpus]:
+    """What models learn from, what classifiers learn from, and what they are scored on."""
+    from turnwise.corpus import load, resplit
+
+    if arguments.annotated is None:
+        whole = load(arguments.corpus)
+        dealt = resplit(whole, validation=len(whole) // 10, test=len(whole) // 10, seed=0)
+        return dealt, dealt.split("train"), dealt.split("test")
+    annotated = normalise(load(arguments.annotated))
+    return normalise(load(arguments.corpus)), annotated.split("validation"), annotated.split("test")
+
+
+def probed(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, Any]:
+    """Train one preset from one seed, and probe three of its checkpoints."""
+    from turnwise.model import load_model, preset, train
+    from turnwise.model.loading import choose_device
+    from turnwise.probe import Settings, examine, examples
+
+    text, *parts = splits_of(arguments)
+    chosen, device = preset(name), choose_device(arguments.device)
+    settings = replace(chosen.settings, context_tokens=CONTEXT_TOKENS).override(arguments.settings)
+    recipe = replace(
+        chosen.recipe,
+        epochs=min(arguments.epochs, chosen.recipe.epochs),
+        precision="bf16" if device.startswith("cuda") else "fp32",
+    )
+    out = side_by_side.folder(arguments, name, seed)
+    result = train(
+        text, settings, recipe, out=out, seed=seed, device=device, preset=name, best_by=chosen.best_by, resume=True
+    )
+    models = {one: load_model(out / one, device=device, batch_size=256) for one in CHECKPOINTS}
+    training, held_out = map(examples, parts)
+    # The untrained checkpoint is a row of its own, and shuffled labels tell of the classifier: once is enough.
+    found = {
+        kind: examine(models, training, held_out, settings=Settings(kind, has_controls=False), device=device)
+        for kind in arguments.classifiers
+    }
+    rows = {kind: one.result.to_dict()["models"] for kind, one in found.items()}
+    return {
+        "corpus": arguments.name,
+        "variant": name,
+        "seed": seed,
+        "epochs": result.epochs,
+        "best_epoch": result.best_epoch,
+        "seconds": result.seconds,
+        "skipped": found[arguments.classifiers[0]].result.to_dict()["skipped"],
+        "probes": {kind: {model: _short(one) for model, one in by.items()} for kind, by in rows.items()},
+    }
+
+
+def _short(one: dict[str, Any]) -> dict[str, Any]:
+    kept = ("f1", "interval", "f1_without_none", "n", "labels")
+    tasks = {name: {key: task[key] for key in kept if key in task} | {"majority": task["controls"]["majority"]}
+             for name, task in one["tasks"].items()}  # fmt: skip
+    return {"tasks": tasks, "groups": one["groups"]}
+
+
+# --- Tables -----------------------------------------------------------------------------------------------------------
+
+
+def tables(rows: list[dict[str, Any]], kind: str) -> Iterator[str]:
+    """For each corpus: micro-F1 in percent, mean over seeds ± their standard deviation, as Tables 5 to 8 have it."""
+    for corpus in dict.fromkeys(row["corpus"] for row in rows):
+        mine = [row for row in rows if row["corpus"] == corpus and kind in row["probes"]]
+        tasks = list(mine[0]["probes"][kind]["untrained"]["tasks"]) if mine else []
+        lines = [f"| {corpus} | seeds | {' | '.join((*tasks, *GROUPS))} |", "|---|" + "--:|" * (1 + len(tasks) + 3)]
+        for preset in [one for one in PRESETS if any(row["variant"] == one for row in mine)]:
+            some = [row for row in mine if row["variant"] == preset]
+            for checkpoint in CHECKPOINTS:
+                found = [row["probes"][kind][checkpoint] for row in some]
+                cells = [_spread([one["tasks"][task]["f1"] for one in found]) for task in tasks]
+                cells += [_spread([one["groups"][group] for one in found]) for group in GROUPS]
+                lines.append(f"| {preset}, {checkpoint} | {len(some)} | {' | '.join(cells)} |")
+        yield "\n".join(lines)
+
+
+def _spread(values: list[float | None]) -> str:
+    known = [100 * value for value in values if value is not None]
+    if not known:
+        return "–"
+    more = f" ± {statistics.stdev(known):.1f}" if len(known) > 1 else ""
+    return f"{statistics.mean(known):.1f}{more}"
+
+
+def main() -> None:
+    """Train and probe, or print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    side_by_side.add_options(parser, ROWS)
+    parser.add_argument("--annotated", type=Path, help="a corpus with states, whose validation and test are probed")
+    parser.add_argument("--name", default="multiwoz", help="of the corpus, in rows and tables")
+    parser.add_argument("--presets", nargs="+", default=PRESETS)
+    parser.add_argument("--classifiers", nargs="+", default=["logistic", "mlp"])
+    parser.add_argument("--table", nargs="?", const="logistic", choices=["logistic", "mlp"])
+    arguments = parser.parse_args()
+    if arguments.table:
+        print("\n\n".join(tables(side_by_side.read(ROWS), arguments.table)))
+        return
+    side_by_side.run(arguments, arguments.presets, rows=ROWS, make=probed, told=lambda row: f"{row['epochs']} epochs")
+
+
+if __name__ == "__main__":
+    main()

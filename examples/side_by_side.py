@@ -1,0 +1,105 @@
+"""Many training runs side by side, each in a process of its own; a row for each is kept as it ends.
+
+Shared by the studies in this folder. Rows that are there are not made again; a run that was killed goes on from its
+last epoch where `--work` still holds it; its checkpoints are deleted once its row is kept. On one GPU several runs
+share its time well only under NVIDIA's MPS (`nvidia-cuda-mps-control -d`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+Row = dict[str, Any]  # with the keys corpus, variant and seed
+ATTEMPTS, PAUSE = 3, 5.0  # a card that many runs share can refuse one
+
+
+def add_options(parser: argparse.ArgumentParser, rows: Path) -> None:
+    """The options that all studies of runs have."""
+    parser.add_argument("corpus", type=Path, nargs="?", help="a corpus with training, validation and test splits")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--epochs", type=int, default=40, help="at most; also at most the preset's own")
+    parser.add_argument(
+        "--settings", default={}, type=_settings, help="changed settings, for a trial: layers=1,width=16"
+    )
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--begin-within", type=float, default=1e9, help="seconds after which no run is begun")
+    parser.add_argument("--work", type=Path, default=Path("out/runs"), help="where checkpoints go")
+    parser.add_argument("--out", type=Path, default=rows)
+    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
+
+
+def run(
+    arguments: argparse.Namespace,
+    names: Iterable[str],
+    *,
+    rows: Path,
+    make: Callable[[argparse.Namespace, str, int], Row],
+    told: Callable[[Row], str],
+) -> None:
+    """Make the rows that are missing, so many at a time; begin none after the given time."""
+    if arguments.one:
+        from turnwise.model import graphs
+
+        graphs.SHARE_OF_MEMORY = 0.6 / arguments.workers  # each keeps to its part of the card
+        print(json.dumps(make(arguments, arguments.one[0], int(arguments.one[1]))))
+        return
+    start, lock = time.monotonic(), Lock()
+
+    def work(one: tuple[str, int]) -> None:
+        if time.monotonic() - start > arguments.begin_within:
+            return
+        row = _made(one)
+        if row is None:
+            return
+        with lock:
+            arguments.out.write_text(json.dumps([*read(arguments.out), row], indent=1) + "\n")
+        shutil.rmtree(folder(arguments, *one))
+        print(*one, told(row), round(row["seconds"]), flush=True)
+
+    with ThreadPoolExecutor(arguments.workers) as pool:
+        list(pool.map(work, _missing(arguments, names, rows)))
+
+
+def folder(arguments: argparse.Namespace, name: str, seed: int) -> Path:
+    """Where a run keeps its checkpoints."""
+    return Path(arguments.work / f"{arguments.name}-{name}-{seed}")
+
+
+def read(rows: Path) -> list[Row]:
+    """The rows that are there."""
+    return json.loads(rows.read_text()) if rows.exists() else []
+
+
+def _made(one: tuple[str, int]) -> Row | None:
+    command = [sys.executable, *sys.argv, "--one", one[0], str(one[1])]
+    for _ in range(ATTEMPTS):
+        done = subprocess.run(command, capture_output=True, text=True)
+        if not done.returncode:
+            row: Row = json.loads(done.stdout.splitlines()[-1])
+            return row
+        print(*one, "failed:", done.stderr.strip()[-300:], flush=True)
+        time.sleep(PAUSE)
+    return None
+
+
+def _missing(arguments: argparse.Namespace, names: Iterable[str], rows: Path) -> Iterator[tuple[str, int]]:
+    """Runs that have no row yet, a seed after the other, so that an early end leaves whole seeds."""
+    made = {(row["corpus"], row["variant"], row["seed"]) for row in (*read(rows), *read(arguments.out))}
+    wanted = list(dict.fromkeys(names))
+    runs = ((name, seed) for seed in arguments.seeds for name in wanted)
+    return (one for one in runs if (arguments.name, *one) not in made)
+
+
+def _settings(words: str) -> dict[str, str]:
+    return dict(word.split("=", 1) for word in words.split(",") if word)

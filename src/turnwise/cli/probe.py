@@ -1,0 +1,294 @@
+"""`turnwise probe`: what the encoding of a context knows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from turnwise.atomic import check_free
+from turnwise.cli.console import Format, Json, OnErrorOption, Quiet, load_corpus, print_json, print_table, progress_bar
+from turnwise.cli.model import BatchSize, Dtype, named_paths
+from turnwise.cli.train import Device
+from turnwise.errors import unknown_name
+
+if TYPE_CHECKING:
+    from turnwise.corpus import Corpus
+    from turnwise.model import DialogueModel
+    from turnwise.probe import Examples, ProbeResult
+
+MEASURE_EPILOG = (
+    "Try: turnwise probe measure run --corpus concierge --out probed  ·  "
+    "… measure run --corpus multiwoz21/ --train-split validation --split test --checkpoints untrained,best,last"
+)
+TASKS_EPILOG = "Try: turnwise probe tasks  ·  turnwise probe tasks --corpus concierge"
+TIES_EPILOG = "Try: turnwise probe ties judgements.csv --size 100  ·  … ties judgements.csv --json"
+WHOLE = 0  # tokens: the whole context
+
+app = typer.Typer(name="probe", help="What does the encoding of a context know?", no_args_is_help=True)
+
+CorpusOption = Annotated[str, typer.Option("--corpus", help="A file, a folder or a name.")]
+TrainSplit = Annotated[str, typer.Option("--train-split", help="The split that classifiers learn from.")]
+Split = Annotated[str, typer.Option("--split", help="The split that they are scored on.")]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, help="At most so many dialogues of each split.")]
+
+
+@app.command(epilog=MEASURE_EPILOG)
+def measure(
+    models: Annotated[
+        list[str], typer.Argument(help="Folders of turnwise train, or Hugging Face models; NAME=PATH names one.")
+    ],
+    corpus: CorpusOption,
+    train_split: TrainSplit = "train",
+    split: Split = "validation",
+    tasks: Annotated[
+        str, typer.Option("--tasks", help="all, a family, or names such as RecentTopic,AllSlots.")
+    ] = "all",
+    classifier: Annotated[str, typer.Option("--classifier", help="logistic, or mlp (one hidden layer).")] = "logistic",
+    checkpoints: Annotated[
+        str | None,
+        typer.Option("--checkpoints", help="Of runs of turnwise train: all, untrained,best,last or by:bleu_2."),
+    ] = None,
+    layer: Annotated[int, typer.Option("--layer", help="Of a Hugging Face model.")] = -1,
+    pooling: Annotated[
+        str, typer.Option("--pooling", help="Of a Hugging Face model: last, first, mean or query.")
+    ] = "auto",
+    context_tokens: Annotated[
+        int, typer.Option("--context-tokens", min=0, help="A context's last tokens that are read; 0: all.")
+    ] = 100,
+    groups: Annotated[
+        str, typer.Option("--groups", help="Difficulty: the paper's, or own by untrained scores.")
+    ] = "paper",
+    is_so_far: Annotated[
+        bool, typer.Option("--so-far", help="Count topics of the context, not of the whole dialogue.")
+    ] = False,
+    has_controls: Annotated[
+        bool, typer.Option("--controls/--no-controls", help="Also bag of words, untrained and shuffled.")
+    ] = True,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for the report and the numbers.")] = None,
+    cache: Annotated[
+        Path | None, typer.Option("--cache", help="Where encodings are kept; usually in the user's cache.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of shuffled labels and untrained weights.")] = 0,
+    device: Device = "auto",
+    dtype: Dtype = "float32",
+    batch_size: BatchSize = 64,
+    limit: Limit = None,
+    is_dry: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    format: Format = None,
+    on_error: OnErrorOption = "fail",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """What classifiers can read from a model's encodings, task by task, beside their controls.
+
+    Encodings are kept, so that a killed run goes on where it was, and another classifier starts at once.
+    """
+    from turnwise.model.loading import check_model, choose_device
+    from turnwise.probe import Settings, chosen_tasks, examine, examples, write_result
+    from turnwise.probe.measure import CLASSIFIERS
+
+    quiet = quiet or json
+    check_free(out, overwrite=overwrite)
+    settings = Settings(
+        _known("classifier", classifier, CLASSIFIERS), context_tokens or None, is_so_far, has_controls, seed
+    )
+    grouping = _known("grouping", groups, ("paper", "own"))
+    chosen = chosen_tasks(tasks.replace(" ", "").split(","))
+    paths, runs = _expanded(named_paths(models), checkpoints)
+    for path in paths.values():
+        check_model(path)
+    data = load_corpus([corpus], format=format, on_error=on_error, quiet=quiet)
+    training, held_out = (examples(_part(data, name, limit)) for name in (train_split, split))
+    if is_dry:
+        _show_plan(training, held_out, list(paths), json=json)
+        return
+    options = {"device": choose_device(device), "dtype": dtype, "batch_size": batch_size, "quiet": quiet}
+    asked = _Models(paths, {**options, "layer": layer, "pooling": pooling})
+    with progress_bar("probing", quiet=quiet) as progress:
+        found = examine(
+            asked,
+            training,
+            held_out,
+            tasks=chosen,
+            settings=settings,
+            grouping=grouping,
+            checkpoints=runs,
+            device=str(options["device"]),
+            cache=cache or _usual_cache(),
+            progress=progress,
+        )
+    if out is not None:
+        write_result(found.result, found.measured, out, pictures=found.pictures, overwrite=overwrite)
+    if json:
+        print_json(found.result.to_dict())
+        return
+    _show(found.result)
+    if out is not None:
+        typer.echo(f"The report is at {out / 'report.html'}")
+
+
+@app.command(epilog=TASKS_EPILOG)
+def tasks(
+    corpus: Annotated[str | None, typer.Option("--corpus", help="Which tasks can this corpus carry?")] = None,
+    train_split: TrainSplit = "train",
+    limit: Limit = None,
+    format: Format = None,
+    on_error: OnErrorOption = "fail",
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """The probe tasks, and which of them a corpus can carry."""
+    from turnwise.probe import TASKS
+    from turnwise.probe.tasks import carried
+
+    counts: Mapping[str, int | str] = {}
+    if corpus is not None:
+        data = load_corpus([corpus], format=format, on_error=on_error, quiet=quiet or json)
+        split = train_split if train_split in data.splits else next(iter(data.splits))
+        from turnwise.probe import examples
+
+        counts = carried(TASKS, examples(_part(data, split, limit)))
+    if json:
+        print_json({"tasks": [_described(name, counts) for name in TASKS]})
+        return
+    columns = ["task", "family", "labels", "difficulty", "needs", "asks"]
+    rows = [
+        [name, task.family, "a set" if task.is_multi else "one", task.difficulty, " or ".join(task.needs), task.asks]
+        for name, task in TASKS.items()
+    ]
+    if corpus is not None:
+        columns[-1:] = [f"in {Path(corpus).name}"]
+        rows = [[*row[:-1], _carried(counts[str(row[0])])] for row in rows]
+    print_table(columns, rows)
+
+
+@app.command(epilog=TIES_EPILOG)
+def ties(
+    file: Annotated[Path, typer.Argument(help="CSV with the columns item, annotator and choice (a, b or tie).")],
+    draws: Annotated[int, typer.Option("--draws", min=1, help="Studies that are drawn.")] = 50_000,
+    size: Annotated[int, typer.Option("--size", min=1, help="Judgements in each.")] = 200,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of what is drawn.")] = 0,
+    json: Json = False,
+) -> None:
+    """How often people call two responses a tie, and how far a study of usual size strays from that."""
+    from turnwise.probe.ties import read_judgements, tie_study
+    from turnwise.report.cell import in_one_line
+
+    found = tie_study(read_judgements(file), draws=draws, size=size, seed=seed)
+    if json:
+        print_json(found.to_dict())
+        return
+    rows = [[name, in_one_line(score, ".3f")] for name, score in found.shares.items()]
+    rows += [[f"ties of {name}", in_one_line(score, ".3f")] for name, score in found.by_annotator.items()]
+    low, high = found.spread
+    rows += [[f"ties in studies of {size}", f"{low:.3f} to {high:.3f} (95 % of {draws:,})"]]
+    rows += [["agreement (Krippendorff's alpha)", in_one_line(found.agreement, ".3f")]]
+    print_table(["judgement", "share"], rows)
+
+
+class _Models(Mapping[str, "DialogueModel"]):
+    """Models that are loaded when they are asked, one at a time: a run can have dozens of checkpoints."""
+
+    def __init__(self, paths: Mapping[str, str], options: Mapping[str, Any]) -> None:
+        self.paths, self.options = paths, options
+
+    def __getitem__(self, name: str) -> DialogueModel:
+        from turnwise.model import load
+
+        return load(self.paths[name], **self.options)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.paths)
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+
+def _expanded(paths: Mapping[str, str], wanted: str | None) -> tuple[dict[str, str], dict[str, list[str]] | None]:
+    """Every checkpoint that is wanted as a model of its own, `RUN@CHECKPOINT`; and which they are."""
+    from turnwise.probe.checkpoints import checkpoints
+
+    if wanted is None:
+        return dict(paths), None
+    found = {run: checkpoints(Path(path), wanted) for run, path in paths.items()}
+    each = {f"{run}@{name}": str(path) for run, by in found.items() for name, path in by.items()}
+    return each, {run: list(by) for run, by in found.items()}
+
+
+def _part(corpus: Corpus, split: str, limit: int | None) -> Corpus:
+    part = corpus.split(split)
+    return part if limit is None else part[:limit]
+
+
+def _usual_cache() -> Path:
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "turnwise" / "encodings"
+
+
+def _known(what: str, name: str, names: Sequence[str]) -> Any:
+    if name not in names:
+        raise unknown_name(what, name, names)
+    return name
+
+
+def _described(name: str, counts: Mapping[str, int | str]) -> dict[str, Any]:
+    from turnwise.probe import TASKS
+
+    task = TASKS[name]
+    shown: dict[str, Any] = {"name": name, "family": task.family, "is_multi": task.is_multi}
+    shown |= {"difficulty": task.difficulty, "needs": list(task.needs), "asks": task.asks}
+    if name in counts:
+        is_carried = isinstance(counts[name], int)
+        shown |= {"is_carried": is_carried, "labels" if is_carried else "reason": counts[name]}
+    return shown
+
+
+def _carried(count: int | str) -> str:
+    return f"{count:,} labels" if isinstance(count, int) else count
+
+
+def _show_plan(training: Examples, held_out: Examples, names: Sequence[str], *, json: bool) -> None:
+    counts = {"models": list(names), "training_positions": len(training), "held_out_positions": len(held_out)}
+    if json:
+        print_json(counts)
+        return
+    typer.echo(f"{len(names)} models: {', '.join(names)}")
+    typer.echo(f"{len(training):,} positions to learn from, {len(held_out):,} to score on; each encoded twice a model")
+
+
+def _show(result: ProbeResult) -> None:
+    columns, rows = _with_controls(result) if len(result.models) == 1 else _side_by_side(result)
+    print_table(columns, rows, title="Micro-F1")
+    for name, reason in result.skipped.items():
+        typer.echo(f"not probed: {name}, which {reason}")
+
+
+def _with_controls(result: ProbeResult) -> tuple[list[str], list[list[Any]]]:
+    from turnwise.report.cell import in_one_line
+
+    (one,) = result.models.values()
+    names = list(next(iter(one.tasks.values())).controls)
+    rows = [
+        [
+            task,
+            in_one_line(found.f1.value, ".3f"),
+            "{:.3f}–{:.3f}".format(*found.f1.interval) if found.f1.interval else "–",
+            *(in_one_line(found.controls[name].value, ".3f") for name in names),
+        ]
+        for task, found in one.tasks.items()
+    ]
+    return ["task", result.first, "95 %", *(name.replace("_", " ") for name in names)], rows
+
+
+def _side_by_side(result: ProbeResult) -> tuple[list[str], list[list[Any]]]:
+    from turnwise.report.cell import in_one_line
+
+    models = list(result.models.values())
+    scores = {task: [one.tasks[task].f1.value for one in models] for task in models[0].tasks}
+    scores |= {f"mean, {group}": [one.groups[group] for one in models] for group in models[0].groups}
+    return ["task", *result.models], [[name, *(in_one_line(one, ".3f") for one in row)] for name, row in scores.items()]

@@ -1,0 +1,37 @@
+"""The same model before it learnt anything: the control that shows what its structure alone gives."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from turnwise.errors import UsageError
+from turnwise.model.huggingface.adapter import HuggingFaceModel
+from turnwise.model.protocol import DialogueModel
+from turnwise.model.seq2seq import Seq2Seq, Seq2SeqModel
+
+
+def untrained(model: DialogueModel, *, seed: int = 0) -> DialogueModel:
+    """A model of the same structure, vocabulary and reading, with weights drawn anew; the given one stays as it is."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        if isinstance(model, Seq2SeqModel):
+            return _ours(model)
+        if isinstance(model, HuggingFaceModel):
+            return _huggingface(model)
+    raise UsageError(f"Model '{model.name}' does not say what it is made of, so no untrained one can be made.")
+
+
+def _ours(model: Seq2SeqModel) -> Seq2SeqModel:
+    device = next(model.network.parameters()).device
+    name = f"{model.name.partition('@')[0]}-untrained"
+    turns, size = model.context_turns, model.batch_size
+    network = Seq2Seq(model.network.settings).to(device).eval()
+    return Seq2SeqModel(network, model.vocabulary, name=name, batch_size=size, context_turns=turns)
+
+
+def _huggingface(model: HuggingFaceModel) -> HuggingFaceModel:
+    network = model.network.model
+    made = type(network)(network.config).to(device=network.device, dtype=network.dtype).eval()
+    return replace(model, checkpoint=f"{model.checkpoint}-untrained", network=replace(model.network, model=made))

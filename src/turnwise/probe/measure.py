@@ -1,0 +1,246 @@
+"""What encodings know: one classifier for each task on a model's encodings, beside what it takes to be impressed.
+
+Fit on the training split's positions, scored on the held-out ones. Every model stands beside its controls: the most
+frequent answer, the context's bag of words, the same structure untrained, and the same classifier taught shuffled
+labels (Hewitt and Liang 2019 call what is left above it selectivity).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from turnwise.errors import UsageError
+from turnwise.model.protocol import DialogueModel
+from turnwise.model.protocol import Floats as Features
+from turnwise.probe.encodings import encode
+from turnwise.probe.examples import Examples
+from turnwise.probe.labels import Floats, Labels, hits, labels_of, majority, shuffled
+from turnwise.probe.pictures import Picture, picture
+from turnwise.probe.targets import Targets
+from turnwise.probe.tasks import SO_FAR, TASKS, Task, why_not
+from turnwise.probe.words import bags_of_words
+
+CLASSIFIERS = ("logistic", "mlp")
+Progress = Callable[[int, int], None]  # steps done, steps in all: contexts encoded and labels learnt
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How models are probed."""
+
+    classifier: Literal["logistic", "mlp"] = "logistic"
+    context_tokens: int | None = 100
+    topics_so_far: bool = False  # NumAllTopics and IsMultiTopic of the context, not of the whole dialogue
+    has_controls: bool = True  # those that need a classifier of their own; the most frequent answer costs nothing
+    seed: int = 0  # of shuffled labels, untrained weights and the perceptron
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON and signatures have it; what is as usual is left out."""
+        usual = Settings()
+        return {"classifier": self.classifier} | {
+            key: value for key, value in asdict(self).items() if value != getattr(usual, key) and key != "seed"
+        }
+
+
+class Predictor(Protocol):
+    """A fitted classifier of one task."""
+
+    def predict(self, features: Features, *, device: str = "cpu") -> Targets:
+        """The answer to each row."""
+        ...
+
+
+Hits = Mapping[str, Floats]  # task -> right, too many, missing labels of each held-out position
+
+
+@dataclass(frozen=True, eq=False)
+class Probed:
+    """One model: how its encodings and its controls answered."""
+
+    name: str  # as the caller calls it
+    identity: str  # its own name, with a fingerprint of its weights
+    width: int
+    own: Hits
+    own_without_none: Hits  # of tasks that have the label of the empty set
+    controls: Mapping[str, Hits]  # control -> task -> hits
+    picture: Picture
+    undecided: int = 0  # labels whose classifier had not converged
+    why_no_untrained: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """All models on all tasks that the corpus can carry."""
+
+    labels: Mapping[str, Labels]
+    skipped: Mapping[str, str]  # task -> why
+    models: Sequence[Probed]
+    training: Examples
+    held_out: Examples
+
+
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """What all models share: positions, labels, settings, and somebody who watches."""
+
+    training: Examples
+    held_out: Examples
+    labels: Mapping[str, Labels]
+    settings: Settings
+    device: str
+    cache: Path | None
+    advance: Callable[[int], None]
+
+    def encodings(self, model: DialogueModel) -> tuple[Features, Features]:
+        """Of both splits."""
+        first, second = (self._encoded(model, part) for part in (self.training, self.held_out))
+        return first, second
+
+    def _encoded(self, model: DialogueModel, part: Examples) -> Features:
+        done = 0
+
+        def watch(now: int, _: int) -> None:
+            nonlocal done
+            self.advance(now - done)
+            done = now
+
+        return encode(model, part, tokens=self.settings.context_tokens, cache=self.cache, progress=watch)
+
+
+def measure(
+    models: Mapping[str, DialogueModel],
+    training: Examples,
+    held_out: Examples,
+    *,
+    tasks: Mapping[str, Task] = TASKS,
+    settings: Settings | None = None,
+    device: str = "cpu",
+    cache: Path | None = None,
+    progress: Progress | None = None,
+) -> Measured:
+    """Probe every model on every task that the corpus can carry."""
+    settings = settings or Settings()
+    labels, skipped = label_all(tasks, training, held_out, settings)
+    if not models or not labels:
+        why = "; ".join(f"{name} {reason}" for name, reason in skipped.items())
+        raise UsageError(f"Nothing to probe: {why}." if models else "Give at least one model to probe.")
+    total = _steps(len(models), training, held_out, labels, settings)
+    bench = Bench(training, held_out, labels, settings, device, cache, _counter(total, progress))
+    shared = _shared_controls(bench)
+    probed = [_probe(name, model, bench, shared) for name, model in models.items()]
+    return Measured(labels, skipped, probed, training, held_out)
+
+
+def label_all(
+    tasks: Mapping[str, Task], training: Examples, held_out: Examples, settings: Settings
+) -> tuple[dict[str, Labels], dict[str, str]]:
+    """Labels by task, and why a task has none."""
+    found, skipped = {}, {}
+    for name, task in tasks.items():
+        reason = why_not(task, training.annotations & held_out.annotations)
+        if reason is None:
+            try:
+                rule = SO_FAR[name] if settings.topics_so_far and name in SO_FAR else task.labeller(training)
+                found[name] = labels_of(name, task, rule, training, held_out)
+            except UsageError as error:
+                reason = str(error)
+        if reason is not None:
+            skipped[name] = reason
+    return found, skipped
+
+
+def _probe(name: str, model: DialogueModel, bench: Bench, shared: Mapping[str, Hits]) -> Probed:
+    first, second = bench.encodings(model)
+    targets = [one.training for one in bench.labels.values()]
+    rng = np.random.default_rng([bench.settings.seed, 18])
+    wrong = [shuffled(one, rng) for one in targets] if bench.settings.has_controls else []
+    fitted = _fit(first, [*targets, *wrong], bench)
+    controls = dict(shared)
+    reason = None
+    if wrong:
+        controls["shuffled"] = _answered(fitted[len(targets) :], second, bench)
+        try:
+            controls["untrained"] = _untrained(model, bench)
+        except UsageError as error:
+            reason = str(error)
+    undecided = sum(int((~np.asarray(one.is_converged)).sum()) for one in fitted if hasattr(one, "is_converged"))
+    said = _answers(fitted[: len(targets)], second, bench)
+    own = {task: hits(bench.labels[task], each) for task, each in said.items()}
+    bare = {
+        task: hits(bench.labels[task], each, has_none=False)
+        for task, each in said.items()
+        if bench.labels[task].none is not None
+    }
+    seen = picture(name, second, bench.labels, np.random.default_rng(bench.settings.seed))
+    return Probed(name, model.name, first.shape[1], own, bare, controls, seen, undecided, reason)
+
+
+def _untrained(model: DialogueModel, bench: Bench) -> Hits:
+    from turnwise.model.untrained import untrained
+
+    return _learnt(*bench.encodings(untrained(model, seed=bench.settings.seed)), bench)
+
+
+def _shared_controls(bench: Bench) -> dict[str, Hits]:
+    """Controls that need no model."""
+    found: dict[str, Hits] = {
+        "majority": {name: hits(one, majority(one)) for name, one in bench.labels.items()},
+    }
+    if bench.settings.has_controls:
+        tokens = bench.settings.context_tokens
+        bags = bags_of_words(bench.training.contexts(tokens), bench.held_out.contexts(tokens))
+        found["bag_of_words"] = _learnt(*bags, bench)
+    return found
+
+
+def _learnt(first: Features, second: Features, bench: Bench) -> Hits:
+    """What classifiers make of features, from the true labels."""
+    fitted = _fit(first, [one.training for one in bench.labels.values()], bench)
+    return _answered(fitted, second, bench)
+
+
+def _fit(features: Features, targets: Sequence[Targets], bench: Bench) -> Sequence[Predictor]:
+    fitted: Sequence[Predictor]
+    if bench.settings.classifier == "mlp":
+        from turnwise.probe.perceptron import fit_perceptron
+
+        fitted = fit_perceptron(features, targets, seed=bench.settings.seed, device=bench.device)
+    else:
+        from turnwise.probe.logistic import fit_logistic
+
+        fitted = fit_logistic(features, targets, device=bench.device)
+    bench.advance(sum(one.classes for one in targets))
+    return fitted
+
+
+def _answered(fitted: Sequence[Predictor], features: Features, bench: Bench) -> Hits:
+    return {name: hits(bench.labels[name], said) for name, said in _answers(fitted, features, bench).items()}
+
+
+def _answers(fitted: Sequence[Predictor], features: Features, bench: Bench) -> dict[str, Targets]:
+    both = zip(bench.labels, fitted, strict=True)
+    return {name: each.predict(features, device=bench.device) for name, each in both}
+
+
+def _steps(models: int, training: Examples, held_out: Examples, labels: Mapping[str, Labels], how: Settings) -> int:
+    contexts, classes = len(training) + len(held_out), sum(len(one.classes) for one in labels.values())
+    if not how.has_controls:
+        return models * (contexts + classes)
+    return models * (2 * contexts + 3 * classes) + classes
+
+
+def _counter(total: int, progress: Progress | None) -> Callable[[int], None]:
+    done = 0
+
+    def advance(steps: int) -> None:
+        nonlocal done
+        done = min(total, done + steps)
+        if progress is not None:
+            progress(done, total)
+
+    return advance

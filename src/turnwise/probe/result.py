@@ -1,0 +1,212 @@
+"""What was found: micro-F1 of every model on every task, with its interval and its controls, and the groups' means."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from turnwise.metrics import Comparison, Resampling, compare_ratios, correct, ratio_score
+from turnwise.probe.labels import Floats, Labels, f1_parts
+from turnwise.probe.measure import Hits, Measured, Probed, Settings
+from turnwise.record import Origin, Score
+
+GROUPS = ("easy", "medium", "hard")
+EASY_ABOVE, MEDIUM_ABOVE = 0.50, 0.25  # untrained F1, as the paper has it
+CONTROLS = ("majority", "bag_of_words", "untrained", "shuffled")
+Grouping = Literal["paper", "own"]
+
+
+@dataclass(frozen=True, eq=False)
+class TaskResult:
+    """One model on one task."""
+
+    f1: Score
+    without_none: Score | None  # of multi-label tasks: the same where the label of the empty set counts for nothing
+    controls: Mapping[str, Score]
+    labels: int  # that training has
+    unseen: int  # held-out labels that it lacks; they count as misses
+
+    @property
+    def selectivity(self) -> float | None:
+        """How far the model is above the same classifier with shuffled labels."""
+        control = self.controls.get("shuffled")
+        if control is None or control.value is None or self.f1.value is None:
+            return None
+        return self.f1.value - control.value
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        shown: dict[str, Any] = {
+            "f1": self.f1.value,
+            "interval": self.f1.interval,
+            "controls": {name: score.value for name, score in self.controls.items()},
+            "control_intervals": {name: score.interval for name, score in self.controls.items()},
+            "selectivity": self.selectivity,
+            "n": self.f1.n,
+            "labels": self.labels,
+            "unseen": self.unseen,
+            "signature": self.f1.signature,
+        }
+        if self.without_none is not None:
+            shown["f1_without_none"] = self.without_none.value
+        return shown
+
+
+@dataclass(frozen=True, eq=False)
+class ModelResult:
+    """One model on all tasks."""
+
+    tasks: Mapping[str, TaskResult]
+    groups: Mapping[str, float | None]  # the mean F1 of their tasks
+    identity: str
+    width: int
+    undecided: int = 0
+    why_no_untrained: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        tasks = {name: one.to_dict() for name, one in self.tasks.items()}
+        shown = {"tasks": tasks, "groups": dict(self.groups), "model": self.identity, "features": self.width}
+        more = {"not_converged": self.undecided} if self.undecided else {}
+        return {**shown, **more, **({"untrained": self.why_no_untrained} if self.why_no_untrained else {})}
+
+
+@dataclass(frozen=True, eq=False)
+class ProbeResult:
+    """All models on all tasks, and how the others differ from the first."""
+
+    models: Mapping[str, ModelResult]
+    skipped: Mapping[str, str]
+    difficulty: Mapping[str, str]  # task -> group
+    comparisons: Mapping[str, Mapping[str, Comparison]]  # model -> task -> first model minus this one
+    origin: Origin
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def first(self) -> str:
+        """The model that the others are compared with."""
+        return next(iter(self.models))
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        shown: dict[str, Any] = {
+            "models": {name: one.to_dict() for name, one in self.models.items()},
+            "skipped": dict(self.skipped),
+            "difficulty": dict(self.difficulty),
+        }
+        if self.comparisons:
+            compared = {name: {one: c.to_dict() for one, c in by.items()} for name, by in self.comparisons.items()}
+            shown |= {"compared_with": self.first, "comparisons": compared}
+        return {**shown, **self.about}
+
+
+def summarise(
+    measured: Measured,
+    *,
+    settings: Settings | None = None,
+    grouping: Grouping = "paper",
+    resampling: Resampling | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> ProbeResult:
+    """Scores, intervals over dialogues, groups, and paired tests against the first model."""
+    settings, how = settings or Settings(), resampling or Resampling()
+    corpus = measured.held_out.corpus
+    origin = Origin(f"{corpus.name}@{corpus.fingerprint}", settings.to_dict(), settings.seed)
+    found = {one.name: _tasks(one, measured, origin, how) for one in measured.models}
+    difficulty = _difficulty(measured.labels, found, grouping)
+    models = {
+        one.name: ModelResult(
+            found[one.name],
+            _groups(found[one.name], difficulty),
+            one.identity,
+            one.width,
+            one.undecided,
+            one.why_no_untrained,
+        )
+        for one in measured.models
+    }
+    compared = _compared(measured, origin, how)
+    return ProbeResult(models, measured.skipped, difficulty, compared, origin, about or {})
+
+
+def _tasks(one: Probed, measured: Measured, origin: Origin, how: Resampling) -> dict[str, TaskResult]:
+    return {name: _task(name, labels, one, measured, origin, how) for name, labels in measured.labels.items()}
+
+
+def _task(name: str, labels: Labels, one: Probed, measured: Measured, origin: Origin, how: Resampling) -> TaskResult:
+    clusters = measured.held_out.dialogues
+
+    def score(counts: Floats, what: str) -> Score:
+        said = {"task": name, "model": one.identity, "features": what}
+        where = replace(origin, settings={**origin.settings, **said, "metric": "micro-f1"})
+        return ratio_score(*f1_parts(counts), clusters=clusters, resampling=how, origin=where, bounds=(0.0, 1.0))
+
+    controls = {control: score(one.controls[control][name], control) for control in CONTROLS if control in one.controls}
+    bare = one.own_without_none.get(name)
+    without = None if bare is None else score(bare, "encoding,without-none")
+    return TaskResult(
+        score(one.own[name], "encoding"), without, controls, len(labels.classes), int(labels.unseen.sum())
+    )
+
+
+def _difficulty(
+    labels: Mapping[str, Labels], found: Mapping[str, Mapping[str, TaskResult]], grouping: Grouping
+) -> dict[str, str]:
+    """The paper's groups, or those that this run's untrained models make."""
+    if grouping == "paper":
+        return {name: one.task.difficulty for name, one in labels.items()}
+    means = {name: _untrained_mean(name, found) for name in labels}
+    return {name: group_of(mean) for name, mean in means.items() if mean is not None}
+
+
+def group_of(untrained: float) -> str:
+    """How hard a task is by what untrained encoders score on it: above 0.50 easy, above 0.25 medium."""
+    return "easy" if untrained > EASY_ABOVE else "medium" if untrained > MEDIUM_ABOVE else "hard"
+
+
+def _untrained_mean(name: str, found: Mapping[str, Mapping[str, TaskResult]]) -> float | None:
+    scores = [
+        tasks[name].controls["untrained"].value for tasks in found.values() if "untrained" in tasks[name].controls
+    ]
+    values = [score for score in scores if score is not None]
+    return statistics.mean(values) if values else None
+
+
+def _groups(tasks: Mapping[str, TaskResult], difficulty: Mapping[str, str]) -> dict[str, float | None]:
+    """The mean F1 of each group's tasks; None where a group has none."""
+    values = {
+        group: [
+            one.f1.value for name, one in tasks.items() if difficulty.get(name) == group and one.f1.value is not None
+        ]
+        for group in GROUPS
+    }
+    return {group: statistics.mean(some) if some else None for group, some in values.items()}
+
+
+def _compared(measured: Measured, origin: Origin, how: Resampling) -> dict[str, dict[str, Comparison]]:
+    """The first model's F1 minus each other one's on the same positions, corrected over the whole table."""
+    first, *others = measured.models
+    tested = {
+        (other.name, name): _paired(first.own, other.own, name, measured, origin, how)
+        for other in others
+        for name in measured.labels
+    }
+    found: dict[str, dict[str, Comparison]] = {}
+    for (model, name), one in correct(tested).items():
+        found.setdefault(model, {})[name] = one
+    return found
+
+
+def _paired(first: Hits, second: Hits, name: str, measured: Measured, origin: Origin, how: Resampling) -> Comparison:
+    where = replace(origin, settings={**origin.settings, "task": name, "metric": "micro-f1"})
+    sides = (_counted(one[name]) for one in (first, second))
+    return compare_ratios(*sides, clusters=measured.held_out.dialogues, resampling=how, origin=where)
+
+
+def _counted(counts: Floats) -> tuple[Any, Any]:
+    top, bottom = f1_parts(np.asarray(counts))
+    return top, bottom

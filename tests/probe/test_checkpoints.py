@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from turnwise.errors import UsageError
+from turnwise.probe.checkpoints import best_epoch, checkpoints
+
+LOG = """epoch,step,loss,perplexity,bleu_2
+0,0,,900,0.1
+1,10,5.0,,
+1,20,4.5,80,1.5
+2,40,4.0,60,2.5
+3,60,3.5,70,2.5
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    for name in ("untrained", "epoch-001", "epoch-002", "epoch-003", "best", "last"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "log.csv").write_text(LOG)
+    return tmp_path
+
+
+def test_all_are_in_order_and_each_once(run: Path) -> None:
+    assert list(checkpoints(run, "all")) == ["untrained", "epoch-001", "epoch-002", "epoch-003"]
+
+
+def test_some_are_named_or_chosen_by_a_column_of_the_log(run: Path) -> None:
+    found = checkpoints(run, "untrained, by:bleu_2,by:loss,last")
+    assert {name: path.name for name, path in found.items()} == {
+        "untrained": "untrained",
+        "by:bleu_2": "epoch-002",  # of equal ones the first
+        "by:loss": "epoch-003",
+        "last": "last",
+    }
+    assert best_epoch(run, "perplexity") == "epoch-002"
+
+
+def test_what_is_not_there_is_named(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no checkpoint 'epoch-009'; it has untrained, epoch-001"):
+        checkpoints(run, "epoch-009")
+    with pytest.raises(UsageError, match="no column 'meteor'"):
+        checkpoints(run, "by:meteor")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(UsageError, match="expected a folder of turnwise train"):
+        checkpoints(empty, "all")

@@ -1,0 +1,106 @@
+"""The probe commands, in this process, for torch takes seconds to start."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.test_cli_model import CHEAP, as_json, refused, turnwise
+
+from turnwise.probe.tasks import TASKS
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from turnwise.corpus import generate, write
+
+    path = tmp_path_factory.mktemp("corpus") / "small.parquet"
+    write(generate(dialogues=60, seed=1), path, to="parquet")
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "run"
+    as_json("train", corpus, *CHEAP, "--epochs", "2", "--out", out)
+    return out
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+def probed(*arguments: object) -> Any:
+    return as_json("probe", "measure", *arguments, "--device", "cpu", "--limit", "20")
+
+
+def test_a_model_is_probed_on_all_tasks_beside_its_controls(run: Path, corpus: Path, tmp_path: Path) -> None:
+    found = probed(f"mine={run}", "--corpus", corpus, "--out", tmp_path / "probed")
+    one = found["models"]["mine"]
+    assert list(one["tasks"]) == list(TASKS)
+    assert found["skipped"] == {}
+    for task in one["tasks"].values():
+        assert 0 <= task["f1"] <= 1
+        assert list(task["controls"]) == ["majority", "bag_of_words", "untrained", "shuffled"]
+        assert {"interval", "n", "labels", "selectivity"} <= task.keys()
+    assert set(one["groups"]) == {"easy", "medium", "hard"}
+    kept = json.loads((tmp_path / "probed" / "result.json").read_text())["data"]
+    assert kept["models"] == found["models"]
+    assert (tmp_path / "probed" / "report.html").is_file()
+
+
+def test_checkpoints_become_models_of_their_own(run: Path, corpus: Path) -> None:
+    found = probed(
+        f"m={run}", "--corpus", corpus, "--tasks", "semantic", "--checkpoints", "untrained,by:bleu_2,last",
+        "--no-controls",
+    )  # fmt: skip
+    assert list(found["models"]) == ["m@untrained", "m@by:bleu_2", "m@last"]
+    assert found["checkpoints"] == {"m": ["untrained", "by:bleu_2", "last"]}
+    assert set(found["comparisons"]) == {"m@by:bleu_2", "m@last"}
+    assert list(found["models"]["m@last"]["tasks"]) == ["UtteranceLoc", "WordCont"]
+
+
+def test_the_perceptron_can_be_asked_as_well(run: Path, corpus: Path) -> None:
+    found = probed(run, "--corpus", corpus, "--tasks", "IsMultiTopic", "--classifier", "mlp", "--no-controls")
+    task = next(iter(found["models"].values()))["tasks"]["IsMultiTopic"]
+    assert "classifier:mlp" in task["signature"]
+    assert task["f1"] > 0.4  # two classes
+
+
+def test_a_dry_run_only_counts(run: Path, corpus: Path) -> None:
+    found = probed(run, "--corpus", corpus, "--checkpoints", "all", "--dry-run")
+    assert [name.partition("@")[2] for name in found["models"]] == ["untrained", "epoch-001", "epoch-002"]
+    assert found["training_positions"] > found["held_out_positions"] > 0
+
+
+def test_tasks_are_listed_with_what_a_corpus_can_carry(corpus: Path, tmp_path: Path) -> None:
+    plain = tmp_path / "chat.jsonl"
+    messages = [{"role": role, "content": "hello there"} for role in ("user", "assistant") * 2]
+    plain.write_text("".join(json.dumps({"messages": messages}) + "\n" for _ in range(5)))
+    carried = {one["name"]: one for one in as_json("probe", "tasks", "--corpus", plain)["tasks"]}
+    assert carried["UtteranceLoc"]["is_carried"]
+    assert carried["RecentSlots"]["reason"] == "needs state annotation, which the corpus lacks"
+    assert all(one["is_carried"] for one in as_json("probe", "tasks", "--corpus", corpus)["tasks"])
+    assert "RecentTopic" in turnwise("probe", "tasks")
+
+
+def test_what_is_wrong_is_said_in_one_line(run: Path, corpus: Path) -> None:
+    measure = ("probe", "measure", run, "--corpus", corpus)
+    assert "Did you mean 'RecentTopic'" in refused(*measure, "--tasks", "RecentTopics")
+    assert "Unknown classifier 'svm'" in refused(*measure, "--classifier", "svm")
+    assert "no checkpoint 'epoch-100'" in refused(*measure, "--checkpoints", "epoch-100")
+    assert "are for Hugging Face models" in refused(*measure, "--layer", "1")
+    assert "there is no such folder" in refused("probe", "measure", "./nowhere", "--corpus", corpus)
+
+
+def test_ties_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "j.csv"
+    rows = [f"{item},{person},{choice}" for item in range(20) for person, choice in (("x", "tie"), ("y", "a"))]
+    path.write_text("\n".join(["item,annotator,choice", *rows]) + "\n")
+    found = as_json("probe", "ties", path, "--size", "10")
+    assert found["shares"]["tie"]["value"] == 0.5
+    assert found["studies"]["count"] == 50_000
+    assert "ties of x" in turnwise("probe", "ties", path, "--size", "10")
