@@ -26,7 +26,9 @@ def check_shown(document: str, mark: str, *command: object) -> None:
     assert re.findall(rf"<!-- {mark} -->\n(.*?)<!-- end -->", text, re.DOTALL) == [done.stdout]
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/overlap.md", "docs/distract.md", "docs/probe.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "CONTRIBUTING.md", "docs/overlap.md", "docs/distract.md", "docs/probe.md"]
+)
 def test_python_snippets_run(name: str, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", snippets(name)], capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
