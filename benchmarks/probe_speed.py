@@ -39,7 +39,7 @@ from turnwise.probe.targets import Targets
 
 JSON = Path(__file__).with_suffix(".json")
 STATE_TASKS = {name: task for name, task in TASKS.items() if "state" in task.needs}
-TRAINED_ON = 1000  # dialogues
+TRAINED_ON = 200  # dialogues
 WIDTH = 512
 
 

@@ -15,7 +15,7 @@ from sklearn.metrics import f1_score
 
 from turnwise.errors import UsageError
 from turnwise.model.protocol import Floats
-from turnwise.probe import logistic
+from turnwise.probe import descent
 from turnwise.probe.logistic import Linear, fit_logistic
 from turnwise.probe.targets import Targets
 
@@ -187,8 +187,8 @@ def test_small_blocks_and_pieces_change_no_answer(monkeypatch: pytest.MonkeyPatc
     table, classes = labels(features, [0.5, 0.3, 0.1, 0.05], seed=6), Targets(np.arange(300) % 7, 7)
     whole = fit_logistic(features, [sets(table), classes])
     said = [one.predict(features) for one in whole]
-    monkeypatch.setattr(logistic, "BLOCK_CELLS", 650)
-    monkeypatch.setattr(logistic, "PIECE_CELLS", {"cpu": 1})
+    monkeypatch.setattr(descent, "BLOCK_CELLS", 650)
+    monkeypatch.setattr(descent, "PIECE_CELLS", {"cpu": 1})
     for one, other in zip(whole, fit_logistic(features, [sets(table), classes]), strict=True):
         np.testing.assert_allclose(one.weight, other.weight, atol=2e-3)
     assert (dense(whole[0].predict(features)) == dense(said[0])).all()
@@ -196,7 +196,7 @@ def test_small_blocks_and_pieces_change_no_answer(monkeypatch: pytest.MonkeyPatc
 
 
 def test_answers_in_pieces_keep_the_order_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logistic, "BLOCK_CELLS", 4)
+    monkeypatch.setattr(descent, "BLOCK_CELLS", 4)
     one = Linear(np.eye(2, dtype=np.float32), np.zeros(2, dtype=np.float32), True, np.ones(2, dtype=bool))
     features = np.array([[1, -1], [-1, 1], [1, 1], [-1, -1], [2, -2]], dtype=np.float32)
     assert dense(one.predict(features)).tolist() == (features > 0).tolist()

@@ -10,7 +10,7 @@ from sklearn.neural_network import MLPClassifier
 
 from turnwise.errors import UsageError
 from turnwise.model.protocol import Floats
-from turnwise.probe import logistic
+from turnwise.probe import descent
 from turnwise.probe.perceptron import Perceptron, fit_perceptron
 from turnwise.probe.targets import Targets
 
@@ -113,7 +113,7 @@ def test_labels_stored_as_false_or_twice_are_read_right() -> None:
 def test_answers_in_pieces_are_the_answers_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     found = fit_perceptron(FEATURES[:100], [classes(slice(100)), sets(BITS[:100])], epochs=2)
     single, several = (one.predict(FEATURES) for one in found)
-    monkeypatch.setattr(logistic, "BLOCK_CELLS", 5000)
+    monkeypatch.setattr(descent, "BLOCK_CELLS", 5000)
     np.testing.assert_array_equal(found[0].predict(FEATURES).codes, single.codes)
     np.testing.assert_array_equal(dense(found[1].predict(FEATURES)), dense(several))
 

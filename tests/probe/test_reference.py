@@ -36,7 +36,7 @@ class Both:
 
     def __init__(self, data: Path) -> None:
         corpus = load(data / "multiwoz21")
-        parts = [examples(corpus.split(name)[:DIALOGUES]) for name in ("validation", "test")]
+        training, asked = (examples(corpus.split(name)[:DIALOGUES]) for name in ("validation", "test"))
         texts = [text or "" for text in corpus.split("validation").turn_column("text").to_pylist()]
         vocabulary = Vocabulary.of(texts, size=2000)
         torch.manual_seed(0)
@@ -44,8 +44,8 @@ class Both:
             encoder="lstm", attention="none", layers=1, width=64, embedding=64, vocabulary=len(vocabulary)
         )
         model = Seq2SeqModel(Seq2Seq(settings).eval(), vocabulary)
-        self.features, self.held_out = (10 * encode(model, part, tokens=100) for part in parts)
-        self.labels, _ = label_all(TASKS, *parts, Settings())
+        self.features, self.held_out = (10 * encode(model, part, tokens=100) for part in (training, asked))
+        self.labels, _ = label_all(TASKS, training, asked, Settings())
         fitted = fit_logistic(self.features, [one.training for one in self.labels.values()])
         answers = [one.predict(self.held_out) for one in fitted]
         self.scores = {name: micro(one, said) for (name, one), said in zip(self.labels.items(), answers, strict=True)}

@@ -179,7 +179,7 @@ def last_tokens(context: Sequence[str], tokens: int) -> tuple[str, ...]:
     Every model gets the same text, whatever its own tokens are, so that what is compared is what they make of it.
 
     >>> last_tokens(["Hello there, you.", "Hi!"], 4)
-    (', you.', 'Hi!')
+    ('you.', 'Hi!')
     """
     kept: list[str] = []
     for turn in reversed(context):

@@ -17,7 +17,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from turnwise.model.protocol import Floats
-from turnwise.probe.logistic import answers, full_precision, pieces_of
+from turnwise.probe.descent import pieces_of
+from turnwise.probe.logistic import answers, full_precision
 from turnwise.probe.targets import Ints, Targets, check_training
 
 Progress = Callable[[int, int], None]  # epochs done, epochs at most
