@@ -91,6 +91,11 @@ def test_the_speeds_of_training_are_those_committed() -> None:
     check_shown("models.md", "train speed", ROOT / "benchmarks" / "train_speed.py", "--table")
 
 
+@pytest.mark.parametrize("table", ["presets", "das"])
+def test_the_tables_of_trained_variants_are_those_committed(table: str) -> None:
+    check_shown("results.md", table, ROOT / "examples" / "trained_variants.py", "--table", table)
+
+
 def test_the_speeds_of_the_join_are_those_committed() -> None:
     check_shown("overlap.md", "join", ROOT / "benchmarks" / "overlap_join.py", "--table")
 
