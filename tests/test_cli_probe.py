@@ -24,7 +24,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def run(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("runs") / "run"
-    as_json("train", corpus, *CHEAP, "--epochs", "2", "--out", out)
+    as_json("train", corpus, *CHEAP, "--epochs", "2", "--log-metrics", "distinct-1", "--out", out)
     return out
 
 
@@ -54,12 +54,12 @@ def test_a_model_is_probed_on_all_tasks_beside_its_controls(run: Path, corpus: P
 
 def test_checkpoints_become_models_of_their_own(run: Path, corpus: Path) -> None:
     found = probed(
-        f"m={run}", "--corpus", corpus, "--tasks", "semantic", "--checkpoints", "untrained,by:bleu_2,last",
+        f"m={run}", "--corpus", corpus, "--tasks", "semantic", "--checkpoints", "untrained,by:distinct-1,last",
         "--no-controls",
     )  # fmt: skip
-    assert list(found["models"]) == ["m@untrained", "m@by:bleu_2", "m@last"]
-    assert found["checkpoints"] == {"m": ["untrained", "by:bleu_2", "last"]}
-    assert set(found["comparisons"]) == {"m@by:bleu_2", "m@last"}
+    assert list(found["models"]) == ["m@untrained", "m@by:distinct-1", "m@last"]
+    assert found["checkpoints"] == {"m": ["untrained", "by:distinct-1", "last"]}
+    assert set(found["comparisons"]) == {"m@by:distinct-1", "m@last"}
     assert list(found["models"]["m@last"]["tasks"]) == ["UtteranceLoc", "WordCont"]
 
 
@@ -90,6 +90,7 @@ def test_tasks_are_listed_with_what_a_corpus_can_carry(corpus: Path, tmp_path: P
 def test_what_is_wrong_is_said_in_one_line(run: Path, corpus: Path) -> None:
     measure = ("probe", "measure", run, "--corpus", corpus)
     assert "Did you mean 'RecentTopic'" in refused(*measure, "--tasks", "RecentTopics")
+    assert "Unknown metric 'blue-2'" in refused("train", corpus, *CHEAP, "--log-metrics", "blue-2", "--out", run / "x")
     assert "Unknown classifier 'svm'" in refused(*measure, "--classifier", "svm")
     assert "no checkpoint 'epoch-100'" in refused(*measure, "--checkpoints", "epoch-100")
     assert "are for Hugging Face models" in refused(*measure, "--layer", "1")

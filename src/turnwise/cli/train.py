@@ -59,6 +59,9 @@ def train(
     best_by: Annotated[
         str | None, typer.Option("--best-by", help="perplexity or bleu-2. Usual: what the preset's paper chose by.")
     ] = None,
+    log_metrics: Annotated[
+        str | None, typer.Option("--log-metrics", help="Further metrics of each epoch, such as rouge-l,meteor.")
+    ] = None,
     train_split: Annotated[str, typer.Option("--train-split", help="Split to train on.")] = "train",
     validation_split: Annotated[str, typer.Option("--validation-split", help="Split to choose by.")] = "validation",
     device: Device = "auto",
@@ -100,6 +103,11 @@ def train(
         return
     from turnwise.model.training import train as train_model
 
+    if log_metrics:
+        from turnwise.model.evaluation import further_metrics
+
+        names = log_metrics.replace(" ", "").split(",")
+        options["validate"] = further_metrics(data.split(validation_split), names, context_turns=context_turns)
     with training_bar(how.epochs, quiet=quiet or json) as progress:
         result = train_model(data, settings, how, out=out, resume=resume, device=place, progress=progress, **options)
     print_json(result.to_dict()) if json else _show(result)

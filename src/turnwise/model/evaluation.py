@@ -5,17 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import nn
 
 from turnwise.corpus import Corpus, Sample, samples
-from turnwise.metrics import Options, Pairs, measure
+from turnwise.errors import unknown_name
+from turnwise.metrics import METRICS, Options, Pairs, measure
 from turnwise.model.batching import batches, collate_all
 from turnwise.model.examples import Examples
 from turnwise.model.protocol import Decoding, DialogueModel
+from turnwise.model.seq2seq import Seq2SeqModel
 from turnwise.model.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from turnwise.model.run import Validate
 
 LARGEST = 700.0  # whose exponential is still a number
 
@@ -56,8 +62,26 @@ class Questions:
 
     def bleu_2(self, model: DialogueModel, vocabulary: Vocabulary) -> float:
         """BLEU-2 in percent of greedily generated responses, without case, references written as the model writes."""
-        if not self.references:
-            return math.nan
+        return self.scores(model, vocabulary, ["bleu-2"])["bleu-2"] if self.references else math.nan
+
+    def scores(self, model: DialogueModel, vocabulary: Vocabulary, names: Sequence[str]) -> dict[str, float]:
+        """Any metrics of the same responses."""
         responses = model.generate(self.contexts, decoding=Decoding())
         pairs = Pairs(responses, [vocabulary.normalise(one) for one in self.references])
-        return measure(pairs, ["bleu-2"], Options(lowercase=True))["bleu-2"].value()
+        return {name: found.value() for name, found in measure(pairs, names, Options(lowercase=True)).items()}
+
+
+def further_metrics(
+    validation: Corpus, names: Sequence[str], *, most: int = 200, context_turns: int | None = None
+) -> Validate:
+    """What `train` takes as `validate`: further metrics of generated responses in the log, to compare epochs by."""
+    for name in names:
+        if name not in METRICS:
+            raise unknown_name("metric", name, METRICS)
+    questions = Questions.of(validation, most=most, context_turns=context_turns)
+
+    def validate(model: DialogueModel) -> dict[str, float]:
+        assert isinstance(model, Seq2SeqModel)  # the loop trains no others
+        return questions.scores(model, model.vocabulary, names)
+
+    return validate
