@@ -93,6 +93,8 @@ def test_what_is_wrong_is_said_in_one_line(run: Path, corpus: Path) -> None:
     assert "Unknown metric 'blue-2'" in refused("train", corpus, *CHEAP, "--log-metrics", "blue-2", "--out", run / "x")
     assert "Unknown classifier 'svm'" in refused(*measure, "--classifier", "svm")
     assert "no checkpoint 'epoch-100'" in refused(*measure, "--checkpoints", "epoch-100")
+    assert "two different splits" in refused(*measure, "--train-split", "validation")
+    assert "expects numbers" in refused(*measure, "--layer", "last")
     assert "are for Hugging Face models" in refused(*measure, "--layer", "1")
     assert "there is no such folder" in refused("probe", "measure", "./nowhere", "--corpus", corpus)
 

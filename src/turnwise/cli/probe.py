@@ -13,7 +13,7 @@ from turnwise.atomic import check_free
 from turnwise.cli.console import Format, Json, OnErrorOption, Quiet, load_corpus, print_json, print_table, progress_bar
 from turnwise.cli.model import BatchSize, Dtype, named_paths
 from turnwise.cli.train import Device
-from turnwise.errors import unknown_name
+from turnwise.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
     from turnwise.corpus import Corpus
@@ -52,9 +52,9 @@ def measure(
         str | None,
         typer.Option("--checkpoints", help="Of runs of turnwise train: all, untrained,best,last or by:bleu_2."),
     ] = None,
-    layer: Annotated[int, typer.Option("--layer", help="Of a Hugging Face model.")] = -1,
+    layer: Annotated[str, typer.Option("--layer", help="Of Hugging Face models; several: 0,6,-1.")] = "-1",
     pooling: Annotated[
-        str, typer.Option("--pooling", help="Of a Hugging Face model: last, first, mean or query.")
+        str, typer.Option("--pooling", help="Of Hugging Face models: last, first, mean, query; several: last,mean.")
     ] = "auto",
     context_tokens: Annotated[
         int, typer.Option("--context-tokens", min=0, help="A context's last tokens that are read; 0: all.")
@@ -62,6 +62,9 @@ def measure(
     groups: Annotated[
         str, typer.Option("--groups", help="Difficulty: the paper's, or own by untrained scores.")
     ] = "paper",
+    is_scaled: Annotated[
+        bool, typer.Option("--scaled", help="Divide encodings by one number, so that all models are of one scale.")
+    ] = False,
     is_so_far: Annotated[
         bool, typer.Option("--so-far", help="Count topics of the context, not of the whole dialogue.")
     ] = False,
@@ -86,7 +89,7 @@ def measure(
 ) -> None:
     """What classifiers can read from a model's encodings, task by task, beside their controls.
 
-    Encodings are kept, so that a killed run goes on where it was, and another classifier starts at once.
+    Encodings are kept, so that what was encoded before is not encoded again; classifiers are fitted anew.
     """
     from turnwise.model.loading import check_model, choose_device
     from turnwise.probe import Settings, chosen_tasks, examine, examples, write_result
@@ -95,20 +98,26 @@ def measure(
     quiet = quiet or json
     check_free(out, overwrite=overwrite)
     settings = Settings(
-        _known("classifier", classifier, CLASSIFIERS), context_tokens or None, is_so_far, has_controls, seed
+        _known("classifier", classifier, CLASSIFIERS),
+        context_tokens or None,
+        is_scaled=is_scaled,
+        topics_so_far=is_so_far,
+        has_controls=has_controls,
+        seed=seed,
     )
     grouping = _known("grouping", groups, ("paper", "own"))
     chosen = chosen_tasks(tasks.replace(" ", "").split(","))
     paths, runs = _expanded(named_paths(models), checkpoints)
     for path in paths.values():
         check_model(path)
+    readings = _readings(paths, layer, pooling)
     data = load_corpus([corpus], format=format, on_error=on_error, quiet=quiet)
     training, held_out = (examples(_part(data, name, limit)) for name in (train_split, split))
     if is_dry:
-        _show_plan(training, held_out, list(paths), json=json)
+        _show_plan(training, held_out, list(readings), json=json)
         return
     options = {"device": choose_device(device), "dtype": dtype, "batch_size": batch_size, "quiet": quiet}
-    asked = _Models(paths, {**options, "layer": layer, "pooling": pooling})
+    asked = _Models(readings, options)
     with progress_bar("probing", quiet=quiet) as progress:
         found = examine(
             asked,
@@ -194,19 +203,19 @@ def ties(
 class _Models(Mapping[str, "DialogueModel"]):
     """Models that are loaded when they are asked, one at a time: a run can have dozens of checkpoints."""
 
-    def __init__(self, paths: Mapping[str, str], options: Mapping[str, Any]) -> None:
-        self.paths, self.options = paths, options
+    def __init__(self, readings: Mapping[str, Mapping[str, Any]], options: Mapping[str, Any]) -> None:
+        self.readings, self.options = readings, options
 
     def __getitem__(self, name: str) -> DialogueModel:
         from turnwise.model import load
 
-        return load(self.paths[name], **self.options)
+        return load(**self.readings[name], **self.options)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.paths)
+        return iter(self.readings)
 
     def __len__(self) -> int:
-        return len(self.paths)
+        return len(self.readings)
 
 
 def _expanded(paths: Mapping[str, str], wanted: str | None) -> tuple[dict[str, str], dict[str, list[str]] | None]:
@@ -218,6 +227,28 @@ def _expanded(paths: Mapping[str, str], wanted: str | None) -> tuple[dict[str, s
     found = {run: checkpoints(Path(path), wanted) for run, path in paths.items()}
     each = {f"{run}@{name}": str(path) for run, by in found.items() for name, path in by.items()}
     return each, {run: list(by) for run, by in found.items()}
+
+
+def _readings(paths: Mapping[str, str], layers: str, poolings: str) -> dict[str, dict[str, Any]]:
+    """How each model is loaded; every layer and pooling of a Hugging Face model is a model of its own."""
+    from turnwise.model.checkpoint import is_checkpoint
+
+    wanted = [(_number(layer), pooling) for layer in layers.split(",") for pooling in poolings.split(",")]
+    if wanted != [(-1, "auto")] and all(map(is_checkpoint, paths.values())):
+        raise UsageError("--layer and --pooling are for Hugging Face models; these are ours.")
+    found: dict[str, dict[str, Any]] = {}
+    for name, path in paths.items():
+        for layer, pooling in [(-1, "auto")] if is_checkpoint(path) else wanted:
+            label = name if len(wanted) == 1 or is_checkpoint(path) else f"{name}, layer {layer}, {pooling}"
+            found[label] = {"path_or_name": path, "layer": layer, "pooling": pooling}
+    return found
+
+
+def _number(word: str) -> int:
+    try:
+        return int(word)
+    except ValueError as error:
+        raise UsageError(f"--layer expects numbers such as 0,6,-1, found '{word}'.") from error
 
 
 def _part(corpus: Corpus, split: str, limit: int | None) -> Corpus:

@@ -53,8 +53,9 @@ class Seq2SeqModel:
 
     @cached_property
     def name(self) -> str:
-        """The preset and a fingerprint of settings and weights as they are when first asked: ``static-ui@1f09c2ab``."""
+        """The preset and a fingerprint of settings, words and weights as first asked for: ``static-ui@1f09c2ab``."""
         digest = hashlib.sha256(json.dumps(self.network.settings.to_dict(), sort_keys=True).encode())
+        digest.update(self.vocabulary.to_json().encode())  # the same weights read other words otherwise
         for key, weight in self.network.state_dict().items():
             digest.update(key.encode())
             digest.update(weight.cpu().contiguous().view(torch.uint8).numpy())

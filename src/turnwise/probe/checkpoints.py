@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from pathlib import Path
 
 from turnwise.errors import UsageError
@@ -40,8 +41,17 @@ def best_epoch(run: Path, column: str) -> str:
             ended = [row for row in rows if row.get("perplexity")]  # a line within an epoch has none
     except OSError as error:
         raise UsageError(f"{run}: expected its {LOG}, found none: {error.strerror}.") from error
+    ended = [row for row in ended if _is_number(row[column])]
     if not ended:
         raise UsageError(f"{run / LOG} has no column '{column}' with numbers at the end of an epoch.")
+    # A run that diverged has epochs without a number; they are no choice.
     sign = -1 if column in LOWEST else 1
     best = max(ended, key=lambda row: (sign * float(row[column]), -int(row["epoch"])))
     return f"epoch-{int(best['epoch']):03d}"
+
+
+def _is_number(written: str) -> bool:
+    try:
+        return math.isfinite(float(written))
+    except ValueError:
+        return False

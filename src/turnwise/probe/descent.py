@@ -272,7 +272,7 @@ def _table(rows: Sequence[Ints], device: torch.device, count: int) -> Tensor:
 
 def _pieces(scores: Tensor, problems: int) -> Iterator[slice]:
     """Cut the rows of so many problems like this one (1, heads, rows) into pieces that fit."""
-    rows = max(64, PIECE_CELLS[scores.device.type] // (problems * scores.shape[1]))
+    rows = max(64, PIECE_CELLS.get(scores.device.type, PIECE_CELLS["cpu"]) // (problems * scores.shape[1]))
     return (slice(first, first + rows) for first in range(0, scores.shape[2], rows))
 
 

@@ -14,6 +14,7 @@ from turnwise.atomic import whole_file
 from turnwise.errors import UsageError
 from turnwise.model.protocol import DialogueModel, Floats
 from turnwise.probe.examples import Examples
+from turnwise.record import version
 
 AT_ONCE = 4096  # contexts handed to a model at a time, and kept as one portion
 Progress = Callable[[int, int], None]  # contexts done, contexts in all
@@ -35,9 +36,7 @@ def encode(
         portions.append(_portion(model, contexts[first : first + AT_ONCE], place, first))
         if progress is not None:
             progress(min(first + AT_ONCE, len(contexts)), len(contexts))
-    found = np.concatenate(portions)
-    _check_finite(found, model)
-    return found
+    return np.concatenate(portions)
 
 
 def _portion(model: DialogueModel, contexts: Sequence[tuple[str, ...]], place: Path | None, first: int) -> Floats:
@@ -45,6 +44,8 @@ def _portion(model: DialogueModel, contexts: Sequence[tuple[str, ...]], place: P
     if path is not None and path.is_file():
         return _mapped(path)
     made = np.asarray(model.encode(contexts), dtype=np.float32)
+    if not np.isfinite(made).all():
+        raise UsageError(f"Model '{model.name}' encodes some contexts as numbers that are not finite.")
     if path is None:
         return made
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -63,10 +64,5 @@ def _mapped(path: Path) -> Floats:
 
 def _key(model: DialogueModel, examples: Examples, tokens: int | None) -> str:
     settings: Mapping[str, Any] = getattr(model, "settings", {})
-    parts = [model.name, dict(settings), examples.fingerprint, tokens, AT_ONCE]
+    parts = [version(), model.name, dict(settings), examples.fingerprint, tokens, AT_ONCE]
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:24]
-
-
-def _check_finite(found: Floats, model: DialogueModel) -> None:
-    if not np.isfinite(found).all():
-        raise UsageError(f"Model '{model.name}' encodes some contexts as numbers that are not finite.")

@@ -18,6 +18,7 @@ from turnwise.corpus.turns import Said, said_by
 from turnwise.errors import UsageError
 
 TOKEN = re.compile(r"\w+|[^\w\s]+")
+SERVICE = re.compile(r"_\d+$")
 ANNOTATIONS = ("state", "acts", "goal", "persona")
 
 
@@ -35,6 +36,11 @@ class Info(NamedTuple):
 
 
 State = frozenset[Info]
+
+
+def domain_of(service: str) -> str:
+    """What a service is about: SGD has several of a kind, `Hotels_2` and `Hotels_4`, some of them in one split only."""
+    return SERVICE.sub("", service)
 
 
 @dataclass(frozen=True)
@@ -70,15 +76,17 @@ class Examples:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of all contexts and where they are cut into turns, whatever their annotation."""
+        """A hash of all contexts, their turns and who said them, whatever their annotation."""
         digest = hashlib.sha256()
         for one in self.positions:
-            digest.update("\x1e".join(one.context).encode())
+            digest.update("\x1e".join(f"{_who(turn)}\x1f{turn}" for turn in one.context).encode())
             digest.update(b"\x1d")
         return digest.hexdigest()[:12]
 
     def contexts(self, tokens: int | None) -> list[tuple[str, ...]]:
         """Contexts as models get them: their last so many tokens."""
+        if tokens is not None and tokens < 1:
+            raise UsageError(f"A context is cut to one token or more, found {tokens}; None keeps all of it.")
         if tokens is None:
             return [one.context for one in self.positions]
         return [last_tokens(one.context, tokens) for one in self.positions]
@@ -139,7 +147,7 @@ def _position(before: Position, dialogue: Dialogue, place: int) -> Position:
 def _state(given: Mapping[str, Mapping[str, Sequence[str]]]) -> State:
     """What a state holds; of several spellings of a value the first one."""
     return frozenset(
-        Info(domain, slot, values[0].strip().lower())
+        Info(domain_of(domain), slot, values[0].strip().lower())
         for domain, slots in given.items()
         for slot, values in slots.items()
         if values
@@ -148,7 +156,12 @@ def _state(given: Mapping[str, Mapping[str, Sequence[str]]]) -> State:
 
 def _is_respelt(info: Info, before: State, given: Mapping[str, Mapping[str, Sequence[str]]]) -> bool:
     """Whether an earlier value is among the spellings of this one: then nothing new was given."""
-    spellings = {value.strip().lower() for value in given[info.domain][info.slot]}
+    spellings = {
+        value.strip().lower()
+        for domain, slots in given.items()
+        if domain_of(domain) == info.domain
+        for value in slots.get(info.slot, ())
+    }
     return any(info[:2] == old[:2] and old.value in spellings for old in before)
 
 
@@ -156,14 +169,18 @@ def _goal(dialogue: Dialogue) -> frozenset[str]:
     """Domains of the goal; where none is written down, of the last state."""
     goal = dialogue.labels.get("goal")
     if goal:
-        return frozenset(goal)
+        return frozenset(map(domain_of, goal))
     states = [turn.labels["state"] for turn in dialogue.turns if "state" in turn.labels]
-    return frozenset(domain for domain, slots in states[-1].items() if slots) if states else frozenset()
+    return frozenset(domain_of(domain) for domain, slots in states[-1].items() if slots) if states else frozenset()
 
 
 def _persona(dialogue: Dialogue, response: Turn, query: Turn) -> tuple[str, ...]:
     personas = dialogue.labels.get("persona") or {}
     return tuple(personas.get(response.speaker) or personas.get(query.speaker) or ())
+
+
+def _who(turn: str) -> str:
+    return f"{turn.speaker}\x1f{turn.role}" if isinstance(turn, Said) else ""
 
 
 def _said(turn: Turn, is_assistant: bool) -> Said:

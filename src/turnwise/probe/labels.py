@@ -47,8 +47,8 @@ def labels_of(name: str, task: Task, labeller: Labeller, training: Examples, hel
 
 
 def _named(labels: Iterable[str], task: Task) -> list[str]:
-    """Labels in a fixed order; the empty set is a label as well."""
-    found = sorted(labels)
+    """Labels in a fixed order; the empty set is a label as well, and a value that is spelt like it is put in quotes."""
+    found = sorted(f"'{label}'" if label == NONE and task.is_multi else label for label in labels)
     return found or [NONE] if task.is_multi else found[:1]
 
 
@@ -97,6 +97,20 @@ def _hits_of_sets(labels: Labels, answers: Targets, *, has_none: bool) -> Floats
     right = truth.multiply(said).sum(axis=1)
     parts = right, said.sum(axis=1) - right, truth.sum(axis=1) - right + labels.unseen
     return np.stack([np.asarray(part, dtype=np.float64).ravel() for part in parts], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """Right, too many and missing labels of each held-out position (positions, 3), with and without the empty set."""
+
+    all: Floats
+    without_none: Floats | None  # None of single-label tasks
+
+
+def hits_of(labels: Labels, answers: Targets) -> Hits:
+    """How a task was answered."""
+    bare = hits(labels, answers, has_none=False) if labels.task.is_multi else None
+    return Hits(hits(labels, answers), bare)
 
 
 def f1_parts(counts: Floats) -> tuple[Floats, Floats]:

@@ -2,13 +2,13 @@
 
 Fit on the training split's positions, scored on the held-out ones. Every model stands beside its controls: the most
 frequent answer, the context's bag of words, the same structure untrained, and the same classifier taught shuffled
-labels (Hewitt and Liang 2019 call what is left above it selectivity).
+labels of other positions, which is what chance gives.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -19,7 +19,7 @@ from turnwise.model.protocol import DialogueModel
 from turnwise.model.protocol import Floats as Features
 from turnwise.probe.encodings import encode
 from turnwise.probe.examples import Examples
-from turnwise.probe.labels import Floats, Labels, hits, labels_of, majority, shuffled
+from turnwise.probe.labels import Hits, Labels, hits_of, labels_of, majority, shuffled
 from turnwise.probe.pictures import Picture, picture
 from turnwise.probe.targets import Targets
 from turnwise.probe.tasks import SO_FAR, TASKS, Task, why_not
@@ -35,6 +35,7 @@ class Settings:
 
     classifier: Literal["logistic", "mlp"] = "logistic"
     context_tokens: int | None = 100
+    is_scaled: bool = False  # divide all encodings by one number, so that models of other scales are penalised alike
     topics_so_far: bool = False  # NumAllTopics and IsMultiTopic of the context, not of the whole dialogue
     has_controls: bool = True  # those that need a classifier of their own; the most frequent answer costs nothing
     seed: int = 0  # of shuffled labels, untrained weights and the perceptron
@@ -55,7 +56,7 @@ class Predictor(Protocol):
         ...
 
 
-Hits = Mapping[str, Floats]  # task -> right, too many, missing labels of each held-out position
+Answered = Mapping[str, Hits]  # by task
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,9 +66,9 @@ class Probed:
     name: str  # as the caller calls it
     identity: str  # its own name, with a fingerprint of its weights
     width: int
-    own: Hits
-    own_without_none: Hits  # of tasks that have the label of the empty set
-    controls: Mapping[str, Hits]  # control -> task -> hits
+    settings: Mapping[str, Any]  # how it reads, where it says so: layer, pooling and the like
+    own: Answered
+    controls: Mapping[str, Answered]
     picture: Picture
     undecided: int = 0  # labels whose classifier had not converged
     why_no_untrained: str | None = None
@@ -99,7 +100,10 @@ class Bench:
     def encodings(self, model: DialogueModel) -> tuple[Features, Features]:
         """Of both splits."""
         first, second = (self._encoded(model, part) for part in (self.training, self.held_out))
-        return first, second
+        if not self.settings.is_scaled:
+            return first, second
+        scale = np.float32(first.std(axis=0, dtype=np.float64).mean() or 1.0)
+        return first / scale, second / scale
 
     def _encoded(self, model: DialogueModel, part: Examples) -> Features:
         done = 0
@@ -125,6 +129,8 @@ def measure(
 ) -> Measured:
     """Probe every model on every task that the corpus can carry."""
     settings = settings or Settings()
+    if training.fingerprint == held_out.fingerprint:
+        raise UsageError("Classifiers would be scored on what they learn from: give two different splits.")
     labels, skipped = label_all(tasks, training, held_out, settings)
     if not models or not labels:
         why = "; ".join(f"{name} {reason}" for name, reason in skipped.items())
@@ -142,11 +148,12 @@ def label_all(
     """Labels by task, and why a task has none."""
     found, skipped = {}, {}
     for name, task in tasks.items():
+        if settings.topics_so_far and name in SO_FAR:
+            task = replace(task, labels=SO_FAR[name], needs=("state",))
         reason = why_not(task, training.annotations & held_out.annotations)
         if reason is None:
             try:
-                rule = SO_FAR[name] if settings.topics_so_far and name in SO_FAR else task.labeller(training)
-                found[name] = labels_of(name, task, rule, training, held_out)
+                found[name] = _asked(labels_of(name, task, task.labeller(training), training, held_out))
             except UsageError as error:
                 reason = str(error)
         if reason is not None:
@@ -154,7 +161,14 @@ def label_all(
     return found, skipped
 
 
-def _probe(name: str, model: DialogueModel, bench: Bench, shared: Mapping[str, Hits]) -> Probed:
+def _asked(labels: Labels) -> Labels:
+    """Labels that leave something to ask."""
+    if len(labels.classes) < 2:
+        raise UsageError(f"has one label only in the training split, {labels.classes[0]!r}")
+    return labels
+
+
+def _probe(name: str, model: DialogueModel, bench: Bench, shared: Mapping[str, Answered]) -> Probed:
     first, second = bench.encodings(model)
     targets = [one.training for one in bench.labels.values()]
     rng = np.random.default_rng([bench.settings.seed, 18])
@@ -169,27 +183,22 @@ def _probe(name: str, model: DialogueModel, bench: Bench, shared: Mapping[str, H
         except UsageError as error:
             reason = str(error)
     undecided = sum(int((~np.asarray(one.is_converged)).sum()) for one in fitted if hasattr(one, "is_converged"))
-    said = _answers(fitted[: len(targets)], second, bench)
-    own = {task: hits(bench.labels[task], each) for task, each in said.items()}
-    bare = {
-        task: hits(bench.labels[task], each, has_none=False)
-        for task, each in said.items()
-        if bench.labels[task].none is not None
-    }
+    own = _answered(fitted[: len(targets)], second, bench)
+    settings = dict(getattr(model, "settings", {}))
     seen = picture(name, second, bench.labels, np.random.default_rng(bench.settings.seed))
-    return Probed(name, model.name, first.shape[1], own, bare, controls, seen, undecided, reason)
+    return Probed(name, model.name, first.shape[1], settings, own, controls, seen, undecided, reason)
 
 
-def _untrained(model: DialogueModel, bench: Bench) -> Hits:
+def _untrained(model: DialogueModel, bench: Bench) -> Answered:
     from turnwise.model.untrained import untrained
 
     return _learnt(*bench.encodings(untrained(model, seed=bench.settings.seed)), bench)
 
 
-def _shared_controls(bench: Bench) -> dict[str, Hits]:
+def _shared_controls(bench: Bench) -> dict[str, Answered]:
     """Controls that need no model."""
-    found: dict[str, Hits] = {
-        "majority": {name: hits(one, majority(one)) for name, one in bench.labels.items()},
+    found: dict[str, Answered] = {
+        "majority": {name: hits_of(one, majority(one)) for name, one in bench.labels.items()},
     }
     if bench.settings.has_controls:
         tokens = bench.settings.context_tokens
@@ -198,7 +207,7 @@ def _shared_controls(bench: Bench) -> dict[str, Hits]:
     return found
 
 
-def _learnt(first: Features, second: Features, bench: Bench) -> Hits:
+def _learnt(first: Features, second: Features, bench: Bench) -> Answered:
     """What classifiers make of features, from the true labels."""
     fitted = _fit(first, [one.training for one in bench.labels.values()], bench)
     return _answered(fitted, second, bench)
@@ -218,13 +227,9 @@ def _fit(features: Features, targets: Sequence[Targets], bench: Bench) -> Sequen
     return fitted
 
 
-def _answered(fitted: Sequence[Predictor], features: Features, bench: Bench) -> Hits:
-    return {name: hits(bench.labels[name], said) for name, said in _answers(fitted, features, bench).items()}
-
-
-def _answers(fitted: Sequence[Predictor], features: Features, bench: Bench) -> dict[str, Targets]:
-    both = zip(bench.labels, fitted, strict=True)
-    return {name: each.predict(features, device=bench.device) for name, each in both}
+def _answered(fitted: Sequence[Predictor], features: Features, bench: Bench) -> Answered:
+    both = zip(bench.labels.items(), fitted, strict=True)
+    return {name: hits_of(one, each.predict(features, device=bench.device)) for (name, one), each in both}
 
 
 def _steps(models: int, training: Examples, held_out: Examples, labels: Mapping[str, Labels], how: Settings) -> int:

@@ -44,12 +44,12 @@ def _positions(measured: Measured) -> pa.Table:
     turns = pa.array([len(one.context) for one in held_out], pa.int32())
     parts = []
     for model in measured.models:
-        for task, counts in model.own.items():
+        for task, answered in model.own.items():
             named = {"model": model.name, "task": task}
             columns = {key: pa.array([value] * len(held_out), pa.string()) for key, value in named.items()}
             numbers = {
                 key: pa.array(column.astype("int32"))
-                for key, column in zip(("right", "too_many", "missing"), counts.T, strict=True)
+                for key, column in zip(("right", "too_many", "missing"), answered.all.T, strict=True)
             }
             parts.append(pa.table({**columns, "dialogue": dialogues, "turn": turns, **numbers}))
     return pa.concat_tables(parts)

@@ -44,7 +44,7 @@ def main_directions(encodings: Features, chosen: Ints) -> tuple[Floats, float]:
     """The chosen rows on the first two principal components of all rows, and the share of variance they hold."""
     centred = encodings.astype(np.float64) - encodings.mean(axis=0, dtype=np.float64)
     values, vectors = np.linalg.eigh(centred.T @ centred)
-    axes = vectors[:, ::-1][:, :2]
+    axes = np.pad(vectors[:, ::-1], ((0, 0), (0, 1)))[:, :2]  # an encoding of one number has one direction
     axes = axes * np.where(axes[np.abs(axes).argmax(axis=0), [0, 1]] < 0, -1, 1)  # a direction has no sign: fix one
     total = float(values.sum())
     return centred[chosen] @ axes, float(values[-2:].sum()) / total if total > 0 else 0.0

@@ -9,7 +9,7 @@ import numpy as np
 
 from turnwise.probe.labels import Floats, Labels
 from turnwise.probe.pictures import Picture
-from turnwise.probe.result import CONTROLS, GROUPS, ProbeResult, TaskResult
+from turnwise.probe.result import CONTROLS, GROUPS, OWN, ProbeResult, TaskResult
 from turnwise.probe.tasks import TASKS
 from turnwise.record import Score
 from turnwise.report import Block, Column, Prose, Section, Table, Verdict
@@ -19,6 +19,7 @@ from turnwise.report.section import Level
 
 SHARE = Axis("micro-F1", ".0%", (0.0, 1.0))
 SHOWN = {"majority": "majority", "bag_of_words": "bag of words", "untrained": "untrained", "shuffled": "shuffled"}
+ALPHA = 0.05
 MANY = 3  # checkpoints of a run that make a curve
 
 
@@ -40,22 +41,17 @@ def section_of(
 
 
 def beats_words(tasks: Iterable[TaskResult]) -> tuple[int, int]:
-    """On how many tasks the interval lies above the bag of words, and of how many."""
-    both = [(one.f1, one.controls.get("bag_of_words")) for one in tasks]
-    measured = [(f1, words) for f1, words in both if f1.value is not None and words is not None]
-    return sum(_low(f1) > (words.value or 0.0) for f1, words in measured), len(measured)
-
-
-def _low(score: Score) -> float:
-    return score.interval[0] if score.interval else score.value or 0.0
+    """On how many tasks a model is above its bag of words for sure (Holm over its tasks), and of how many."""
+    tested = [one.above_words for one in tasks if one.above_words is not None]
+    return sum((one.difference.value or 0) > 0 and (one.p_holm or 1) < ALPHA for one in tested), len(tested)
 
 
 def _lead(name: str, known: int, of: int) -> str:
     if not of:
         return f"{name} was probed without the controls that say what its scores are worth."
     return (
-        f"On {known} of {of} tasks a linear classifier reads more from the encodings of {name} than from the words of "
-        "the same contexts."
+        f"On {known} of {of} tasks a classifier reads significantly more from the encodings of {name} than from the "
+        "words of the same contexts."
     )
 
 
@@ -119,14 +115,14 @@ def control_table(result: ProbeResult, name: str) -> Table:
             one.f1,
             *(_value(one.controls.get(control)) for control in CONTROLS),
             one.selectivity,
-            _value(one.without_none),
+            _value(one.without_none.get(OWN)),
             one.labels,
             one.unseen,
         ]
         for task, one in result.models[name].tasks.items()
     ]
     notes = [
-        "Selectivity: F1 minus that of the same classifier taught shuffled labels. Unseen: held-out labels that "
+        "Selectivity: F1 minus what the same classifier gets from shuffled labels. Unseen: held-out labels that "
         "training never had; they count as misses."
     ]
     return Table(columns, rows, f"{name} beside its controls", notes=notes, name="probe-controls")

@@ -7,16 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-import numpy as np
-
 from turnwise.metrics import Comparison, Resampling, compare_ratios, correct, ratio_score
 from turnwise.probe.labels import Floats, Labels, f1_parts
-from turnwise.probe.measure import Hits, Measured, Probed, Settings
+from turnwise.probe.measure import Answered, Measured, Probed, Settings
 from turnwise.record import Origin, Score
 
 GROUPS = ("easy", "medium", "hard")
 EASY_ABOVE, MEDIUM_ABOVE = 0.50, 0.25  # untrained F1, as the paper has it
 CONTROLS = ("majority", "bag_of_words", "untrained", "shuffled")
+OWN = "model"
 Grouping = Literal["paper", "own"]
 
 
@@ -25,14 +24,15 @@ class TaskResult:
     """One model on one task."""
 
     f1: Score
-    without_none: Score | None  # of multi-label tasks: the same where the label of the empty set counts for nothing
     controls: Mapping[str, Score]
+    without_none: Mapping[str, Score]  # of sets, the model and its controls where the empty set counts for nothing
+    above_words: Comparison | None  # the model minus its bag of words
     labels: int  # that training has
     unseen: int  # held-out labels that it lacks; they count as misses
 
     @property
     def selectivity(self) -> float | None:
-        """How far the model is above the same classifier with shuffled labels."""
+        """How far the model is above what the same classifier gets from shuffled labels."""
         control = self.controls.get("shuffled")
         if control is None or control.value is None or self.f1.value is None:
             return None
@@ -51,8 +51,13 @@ class TaskResult:
             "unseen": self.unseen,
             "signature": self.f1.signature,
         }
-        if self.without_none is not None:
-            shown["f1_without_none"] = self.without_none.value
+        if self.f1.interval_reason:
+            shown["interval_reason"] = self.f1.interval_reason
+        if self.without_none:
+            shown["f1_without_none"] = self.without_none[OWN].value
+            shown["without_none"] = {name: score.to_dict() for name, score in self.without_none.items()}
+        if self.above_words is not None:
+            shown["above_bag_of_words"] = self.above_words.to_dict()
         return shown
 
 
@@ -115,7 +120,9 @@ def summarise(
     """Scores, intervals over dialogues, groups, and paired tests against the first model."""
     settings, how = settings or Settings(), resampling or Resampling()
     corpus = measured.held_out.corpus
-    origin = Origin(f"{corpus.name}@{corpus.fingerprint}", settings.to_dict(), settings.seed)
+    taught = measured.training.corpus
+    learnt = {"taught": f"{taught.name}@{taught.fingerprint}"}
+    origin = Origin(f"{corpus.name}@{corpus.fingerprint}", {**settings.to_dict(), **learnt}, settings.seed)
     found = {one.name: _tasks(one, measured, origin, how) for one in measured.models}
     difficulty = _difficulty(measured.labels, found, grouping)
     models = {
@@ -134,23 +141,42 @@ def summarise(
 
 
 def _tasks(one: Probed, measured: Measured, origin: Origin, how: Resampling) -> dict[str, TaskResult]:
-    return {name: _task(name, labels, one, measured, origin, how) for name, labels in measured.labels.items()}
+    words = one.controls.get("bag_of_words", {})
+    tested = {name: _paired(one.own, words, name, measured, origin, how) for name in measured.labels if name in words}
+    above = correct(tested)
+    return {
+        name: _task(name, labels, one, measured, origin, how, above.get(name))
+        for name, labels in measured.labels.items()
+    }
 
 
-def _task(name: str, labels: Labels, one: Probed, measured: Measured, origin: Origin, how: Resampling) -> TaskResult:
-    clusters = measured.held_out.dialogues
+def _task(
+    name: str,
+    labels: Labels,
+    one: Probed,
+    measured: Measured,
+    origin: Origin,
+    how: Resampling,
+    above: Comparison | None,
+) -> TaskResult:
+    answered = {OWN: one.own, **{control: one.controls[control] for control in CONTROLS if control in one.controls}}
 
     def score(counts: Floats, what: str) -> Score:
-        said = {"task": name, "model": one.identity, "features": what}
-        where = replace(origin, settings={**origin.settings, **said, "metric": "micro-f1"})
-        return ratio_score(*f1_parts(counts), clusters=clusters, resampling=how, origin=where, bounds=(0.0, 1.0))
+        said = {"task": name, "model": one.identity, **one.settings, "features": what, "metric": "micro-f1"}
+        where = replace(origin, settings={**origin.settings, **said})
+        parts = f1_parts(counts)
+        return ratio_score(
+            *parts, clusters=measured.held_out.dialogues, resampling=how, origin=where, bounds=(0.0, 1.0)
+        )
 
-    controls = {control: score(one.controls[control][name], control) for control in CONTROLS if control in one.controls}
-    bare = one.own_without_none.get(name)
-    without = None if bare is None else score(bare, "encoding,without-none")
-    return TaskResult(
-        score(one.own[name], "encoding"), without, controls, len(labels.classes), int(labels.unseen.sum())
-    )
+    whole = {what: score(by[name].all, what) for what, by in answered.items()}
+    bare = {
+        what: score(counts, f"{what},without-none")
+        for what, by in answered.items()
+        if (counts := by[name].without_none) is not None
+    }
+    f1 = whole.pop(OWN)
+    return TaskResult(f1, whole, bare, above, len(labels.classes), int(labels.unseen.sum()))
 
 
 def _difficulty(
@@ -201,12 +227,9 @@ def _compared(measured: Measured, origin: Origin, how: Resampling) -> dict[str, 
     return found
 
 
-def _paired(first: Hits, second: Hits, name: str, measured: Measured, origin: Origin, how: Resampling) -> Comparison:
+def _paired(
+    first: Answered, second: Answered, name: str, measured: Measured, origin: Origin, how: Resampling
+) -> Comparison:
     where = replace(origin, settings={**origin.settings, "task": name, "metric": "micro-f1"})
-    sides = (_counted(one[name]) for one in (first, second))
+    sides = (f1_parts(one[name].all) for one in (first, second))
     return compare_ratios(*sides, clusters=measured.held_out.dialogues, resampling=how, origin=where)
-
-
-def _counted(counts: Floats) -> tuple[Any, Any]:
-    top, bottom = f1_parts(np.asarray(counts))
-    return top, bottom

@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 
 from turnwise.errors import UsageError, unknown_name
-from turnwise.probe.examples import Examples, Position
+from turnwise.probe.examples import Examples, Position, domain_of
 
 Family = Literal["semantic", "information", "downstream"]
 Difficulty = Literal["easy", "medium", "hard"]
@@ -161,12 +161,12 @@ def repeated_count(position: Position) -> Iterable[str]:
 
 def actions(position: Position) -> Iterable[str]:
     """What the system does next: domains with acts."""
-    return {f"{act['domain']}-{act['act']}" for act in position.acts}
+    return {f"{domain_of(act['domain'])}-{act['act']}" for act in position.acts}
 
 
 def entity_slots(position: Position) -> Iterable[str]:
     """The slots of what it does next."""
-    return {f"{act['domain']}-{act['slot']}" for act in position.acts if act["slot"]}
+    return {f"{domain_of(act['domain'])}-{act['slot']}" for act in position.acts if act["slot"]}
 
 
 def entity_values(position: Position) -> Iterable[str]:

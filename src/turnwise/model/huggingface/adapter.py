@@ -49,8 +49,9 @@ class HuggingFaceModel:
 
     @cached_property
     def name(self) -> str:
-        """The checkpoint, and a fingerprint of its weights."""
-        return f"{self.checkpoint}@{fingerprint(self.network.model)}"
+        """The checkpoint, and a fingerprint of its weights and of how it reads text."""
+        tokenizer = self.sampler.reader.tokenizer
+        return f"{self.checkpoint}@{fingerprint(self.network.model, tokenizer)}"
 
     @property
     def is_chat(self) -> bool:

@@ -215,9 +215,10 @@ def _positions(table: Any) -> int:
     return int(table.num_embeddings - getattr(table, "offset", 0) - (0 if padding is None else padding + 1))
 
 
-def fingerprint(model: Any) -> str:
-    """Twelve hexadecimal digits of the weights: names, shapes and up to 1,024 evenly spaced values of every tensor.
+def fingerprint(model: Any, tokenizer: Any) -> str:
+    """Twelve hexadecimal digits of what a model has learnt and how it reads text.
 
+    Of every tensor the name, the shape and up to 1,024 evenly spaced values; the tokenizer's words and chat template.
     Cheap at any size, and the same whatever file they came from; a change between the sampled values goes unseen.
     """
     import torch
@@ -228,4 +229,7 @@ def fingerprint(model: Any) -> str:
         step = max(1, -(-flat.numel() // SAMPLED))
         digest.update(f"{name}{tuple(tensor.shape)}".encode())
         digest.update(flat[::step].to("cpu", torch.float32).numpy().tobytes())
+    for word, number in sorted(tokenizer.get_vocab().items()):
+        digest.update(f"{word}\x1f{number}".encode())
+    digest.update(str(getattr(tokenizer, "chat_template", "")).encode())
     return digest.hexdigest()

@@ -1,0 +1,165 @@
+"""Every control is what its name says; and nothing that is fitted sees the held-out split."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import torch
+from tests.probe.test_measure import FEW, Blind, Counting, chat, splits
+
+from turnwise.corpus import Corpus, Dialogue, Turn
+from turnwise.corpus.turns import Said
+from turnwise.errors import UsageError
+from turnwise.model import Vocabulary
+from turnwise.model.protocol import Context, DialogueModel, Floats
+from turnwise.model.seq2seq import Seq2Seq, Seq2SeqModel
+from turnwise.model.settings import Settings as ModelSettings
+from turnwise.model.untrained import untrained
+from turnwise.probe import Examples, Settings, chosen_tasks, examine, examples
+from turnwise.probe.examples import Position
+from turnwise.probe.measure import label_all, measure
+from turnwise.probe.tasks import TASKS
+from turnwise.probe.words import bags_of_words
+
+CHAT = Corpus.of([*chat(30, "train"), *chat(12, "validation")], name="chat")
+LOCATION = chosen_tasks(["UtteranceLoc"])
+
+
+def lstm(words: list[str], *, seed: int = 9) -> Seq2SeqModel:
+    vocabulary = Vocabulary.of(words, size=50)
+    torch.manual_seed(seed)
+    settings = ModelSettings(
+        encoder="lstm", attention="none", layers=1, width=16, embedding=8, vocabulary=len(vocabulary)
+    )
+    return Seq2SeqModel(Seq2Seq(settings).eval(), vocabulary)
+
+
+def test_an_untrained_model_has_the_structure_and_the_words_but_other_weights() -> None:
+    trained = lstm(["a b c d"])
+    fresh, again, other = (untrained(trained, seed=seed) for seed in (0, 0, 1))
+    assert isinstance(fresh, Seq2SeqModel)
+    assert fresh.vocabulary is trained.vocabulary
+    assert fresh.network.settings == trained.network.settings
+    assert fresh.name == again.name != other.name
+    contexts = [["a b"], ["c", "d"]]
+    assert np.array_equal(fresh.encode(contexts), again.encode(contexts))
+    assert np.abs(fresh.encode(contexts) - trained.encode(contexts)).max() > 0.01
+
+
+def test_the_untrained_control_is_not_the_model() -> None:
+    """Where the untrained control is the model itself, the two agree on every position."""
+    model = lstm([f"word{place} and" for place in range(9)])
+    with torch.no_grad():
+        for weight in model.network.parameters():
+            weight.mul_(4)  # no weights that anything would be initialised with
+    found = examine({"m": model}, *splits(CHAT), tasks=LOCATION, resampling=FEW).measured.models[0]
+    assert not np.array_equal(found.own["UtteranceLoc"].all, found.controls["untrained"]["UtteranceLoc"].all)
+
+
+def test_two_models_that_differ_in_their_words_have_two_names() -> None:
+    first, second = lstm(["a b c d"]), lstm(["e f g h"])
+    assert first.network.settings == second.network.settings
+    assert first.name != second.name
+
+
+def test_edges_are_those_of_the_training_split() -> None:
+    """Training has contexts of 1 to 8 turns, held-out dialogues of two turns: all of them in the first bucket."""
+    short = Corpus.of([Dialogue((Turn("A", "x"), Turn("B", "y")), str(number)) for number in range(5)], name="short")
+    training = examples(CHAT, split="train")
+    labels, _ = label_all(LOCATION, training, examples(short), Settings())
+    one = labels["UtteranceLoc"]
+    assert [one.classes[code] for code in one.held_out.codes] == ["1"] * 5
+    assert len(one.classes) == 5
+
+
+def test_words_are_those_of_the_training_split() -> None:
+    taught, asked = bags_of_words([["a b"], ["a c"]], [["a z z z"], ["z"]])
+    assert taught.tolist() == [[1, 1, 0], [1, 0, 1]]
+    assert asked.tolist() == [[1, 0, 0], [0, 0, 0]]
+
+
+def test_intervals_are_over_dialogues() -> None:
+    """Every position ten times over, in the dialogues that it is in, makes no interval narrower."""
+    turns = [Turn("AB"[place % 2], f"word{place}") for place in range(9)]
+    uneven = [Dialogue(tuple(turns[: 3 + number % 7]), str(number)) for number in range(20)]
+    plain = examples(Corpus.of(uneven, name="uneven"))
+    repeated = Examples(plain.corpus, [one for one in plain.positions for _ in range(10)], plain.annotations)
+    widths = []
+    for part in (plain, repeated):
+        found = examine({"m": Blind()}, examples(CHAT, split="train"), part, tasks=LOCATION).result
+        score = found.models["m"].tasks["UtteranceLoc"].f1
+        low, high = score.interval or (0, 0)
+        widths.append((score.n, high - low))
+    assert widths[1][0] == 10 * widths[0][0]
+    assert widths[0][1] > 0.01
+    assert widths[1][1] == pytest.approx(widths[0][1], rel=1e-6)
+
+
+def test_the_same_split_twice_is_refused() -> None:
+    training = examples(CHAT, split="train")
+    with pytest.raises(UsageError, match="two different splits"):
+        measure({"m": Counting()}, training, training)
+
+
+def test_a_task_with_one_label_is_not_asked() -> None:
+    pairs = [Dialogue((Turn("A", "x"), Turn("B", str(number))), str(number)) for number in range(6)]
+    parts = examples(Corpus.of(pairs[:4], name="a")), examples(Corpus.of([*pairs, pairs[0]], name="b"))
+    with pytest.raises(UsageError, match="UtteranceLoc has one label only in the training split, '1'"):
+        measure({"m": Counting()}, *parts, tasks=LOCATION)
+
+
+def test_topics_so_far_need_states() -> None:
+    """A goal tells how many topics a dialogue has, not how many it had by now."""
+    goals: list[dict[str, dict[str, str]]] = [{"a": {}}, {"a": {}, "b": {}}] * 2
+    turns = Turn("A", "x"), Turn("B", "y")
+    dialogues = [Dialogue(turns, str(number), labels={"goal": goal}) for number, goal in enumerate(goals)]
+    part, rest = examples(Corpus.of(dialogues[:2], name="a")), examples(Corpus.of(dialogues, name="b"))
+    tasks = chosen_tasks(["NumAllTopics"])
+    assert list(label_all(tasks, part, rest, Settings())[0]) == ["NumAllTopics"]
+    skipped = label_all(tasks, part, rest, Settings(topics_so_far=True))[1]
+    assert skipped == {"NumAllTopics": "needs state annotation, which the corpus lacks"}
+
+
+def test_a_value_called_none_is_not_the_empty_set() -> None:
+    states = [{"media": {"subtitles": ["None"]}}, {}]
+    turns = [Turn("user", "x", {"state": states[0]}), Turn("system", "y")]
+    empty = [Turn("user", "x", {"state": states[1]}), Turn("system", "y")]
+    part = examples(Corpus.of([Dialogue(tuple(turns), "1"), Dialogue(tuple(empty), "2")], name="c"))
+    labels, _ = label_all(chosen_tasks(["AllValues"]), part, part, Settings())
+    assert sorted(labels["AllValues"].classes) == ["'none'", "none"]
+
+
+def test_services_of_one_kind_are_one_domain() -> None:
+    turns = (
+        Turn("user", "x", {"state": {"Hotels_2": {"place": ["here"]}}}),
+        Turn("system", "y", {"acts": [{"domain": "Hotels_2", "act": "offer", "slot": "name", "values": []}]}),
+    )
+    part = examples(Corpus.of([Dialogue(turns, "1", labels={"goal": {"Hotels_2": {}, "Hotels_4": {}}})], name="c"))
+    (position,) = part.positions
+    found = {name: set(TASKS[name].labeller(part)(position)) for name in ("AllTopics", "ActionSelect", "EntitySlots")}
+    assert found == {"AllTopics": {"Hotels"}, "ActionSelect": {"Hotels-offer"}, "EntitySlots": {"Hotels-name"}}
+    assert position.goal == {"Hotels"}
+
+
+def test_who_said_it_is_part_of_the_fingerprint() -> None:
+    def part(role: str) -> Examples:
+        return Examples(CHAT, [Position("d", (Said("hello", "A", role),))], frozenset())
+
+    assert part("user").fingerprint != part("assistant").fingerprint
+
+
+def test_scaled_encodings_do_not_know_their_scale() -> None:
+    class Small(Counting):
+        def encode(self, contexts: Sequence[Context]) -> Floats:
+            return super().encode(contexts) / np.float32(1000)
+
+    scores = []
+    for is_scaled in (False, True):
+        how = Settings(is_scaled=is_scaled, has_controls=False)
+        models: dict[str, DialogueModel] = {"large": Counting(), "small": Small("small@0"), "blind": Blind("blind@0")}
+        result = examine(models, *splits(CHAT), tasks=LOCATION, settings=how, resampling=FEW).result
+        scores.append([one.tasks["UtteranceLoc"].f1.value for one in result.models.values()])
+    assert scores[0][0] == 1.0 and (scores[0][1] or 0) < 1.0
+    assert scores[1][:2] == [1.0, 1.0]
