@@ -7,17 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from tests.distract.fakes import Fake, words
 
 from turnwise.corpus import Corpus, Dialogue, Turn, generate
 from turnwise.distract.examine import Wish, examine, make_sets
 from turnwise.distract.influence import behaviour, influence
-from turnwise.distract.measure import Scoring, measure
+from turnwise.distract.measure import Measured, Scoring, measure
 from turnwise.distract.output import write_result
-from turnwise.distract.result import summarise
+from turnwise.distract.result import compared, set_result, summarise
 from turnwise.distract.sets import Case, DistractingSet
-from turnwise.errors import UsageError
+from turnwise.errors import TurnwiseError, UsageError
+from turnwise.metrics import Resampling
 from turnwise.record import Origin
 from turnwise.report import read_run
 
@@ -197,3 +199,45 @@ def test_results_do_not_depend_on_batches(size: int) -> None:
             )
         found.append(table)
     assert not found[0].equals(found[1])
+
+
+def test_a_ratio_too_large_to_write_counts_and_one_that_is_none_is_told() -> None:
+    """Logs of attention on distractions and on History: e^900 times as much, none on either, and as much."""
+    columns = {
+        "dialogue": ["a", "b", "c"],
+        "distraction": [0.0, -math.inf, 0.0],
+        "history": [-900.0, -math.inf, 0.0],
+        **{name: [0.0] * 3 for name in ("first", "last", "log_likelihood")},
+        **{name: [1, 1, 1] for name in ("tokens", "put_in", "turns_before")},
+    }
+    found = set_result(Measured("m", "m@1", "mine", pa.table(columns), None), Origin("c@1"), Resampling())
+    assert found["das_ratio"].value is not None and found["das_ratio"].value > 1e100
+    assert found["das_ratio_median"].value == pytest.approx((1 + math.exp(300)) / 2)
+    assert (found.samples, found.undefined) == (3, 1)
+    assert found.to_dict()["undefined"] == 1
+
+
+def test_equal_ratios_of_models_that_look_away_differently_are_not_found_different() -> None:
+    """The second model leaves History a fourteenth of the attention, and scatters more; the ratio of both is 1."""
+    rng = np.random.default_rng(0)
+    rejected = 0
+    for _ in range(100):
+        sides = [np.exp(rng.normal(0, spread, (2, 80))) * scale for spread, scale in ((0.5, 1.0), (1.0, 0.07))]
+        measured = [
+            Measured(name, f"{name}@1", "mine", pa.table({
+                "dialogue": [str(place) for place in range(80)],
+                "distraction": np.log(side[0]), "history": np.log(side[1]),
+                **{key: np.zeros(80) for key in ("first", "last", "log_likelihood")},
+                **{key: np.ones(80, dtype=np.int64) for key in ("tokens", "put_in", "turns_before")},
+            }), None)
+            for name, side in zip("ab", sides, strict=True)
+        ]  # fmt: skip
+        by = {one.model: {one.name: one} for one in measured}
+        p_value = compared(by, Origin("c@1"), Resampling(resamples=200))["b"]["mine"].p_value
+        rejected += p_value is not None and p_value < 0.05
+    assert rejected <= 13  # of 100 at a level of 5 %; randomisation rejects most of them
+
+
+def test_a_split_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(TurnwiseError, match="tset"):
+        make_sets(generate(dialogues=60, seed=1), split="tset")

@@ -24,6 +24,11 @@ MEASURE_EPILOG = (
 )
 SETS_EPILOG = "Try: turnwise distract sets --corpus concierge --out sets  ·  … measure run --sets-dir sets --out looked"
 
+# How sets are made where nothing else is asked for.
+USUAL: dict[str, Any] = {
+    "seed": 0, "split": "test", "context_turns": None, "is_last_only": False, "sentences": (), "responses": None,
+}  # fmt: skip
+
 app = typer.Typer(name="distract", help="Does the model look at what matters?", no_args_is_help=True)
 
 Sets = Annotated[
@@ -172,11 +177,28 @@ def _sets(
     if folder is not None and corpus is not None:
         raise UsageError("Give --corpus to make sets, or --sets-dir to take some that were written; not both.")
     if folder is not None:
-        return read_sets(folder)
+        return _stored(read_sets(folder), names, making, limit)
     if corpus is None:
         raise UsageError("Give --corpus with the dialogues to measure on, or --sets-dir with written sets.")
     data = load_corpus([corpus], quiet=quiet, **reading)
     return make_sets(data, names=names.replace(" ", "").split(","), limit=limit, **making)
+
+
+def _stored(sets: list[DistractingSet], names: str, making: dict[str, Any], limit: int | None) -> list[DistractingSet]:
+    """The stored sets that are wanted; what they are made of was settled when they were written."""
+    if limit is not None or making != USUAL:
+        raise UsageError(
+            "Sets of --sets-dir are as they were written: of the options that make them, give --sets only."
+        )
+    if names == "all":
+        return sets
+    from turnwise.distract.sets import ORIGINAL, chosen_names
+
+    wanted = {ORIGINAL, *chosen_names(names.replace(" ", "").split(","))}
+    missing = sorted(wanted - {ORIGINAL} - {one.name for one in sets})
+    if missing:
+        raise UsageError(f"The stored sets have no '{missing[0]}'; they are {', '.join(one.name for one in sets)}.")
+    return [one for one in sets if one.name in wanted]
 
 
 def _known_normalisation(name: str) -> Any:
@@ -195,9 +217,10 @@ def _show(result: DistractResult) -> None:
         [f"{label} (original)", *(_cell(one.original, key) for one in result.models.values())] for label, key in shown
     ]
     rows += [
-        [name, *(_cell(one.sets.get(name), "das_ratio") for one in result.models.values())] for name in result.set_names
+        [name, *(_cell(one.sets.get(name), "das_ratio_of_means") for one in result.models.values())]
+        for name in result.set_names
     ]
-    print_table(columns, rows, title="DAS ratio (lower is better)")
+    print_table(columns, rows, title="DAS ratio, of means (lower is better)")
 
 
 def _cell(found: Any, key: str) -> str:

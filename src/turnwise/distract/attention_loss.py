@@ -6,8 +6,10 @@ padding, then over its own steps (static attention has one), then over the sampl
 
     loss = λ · mean_samples mean_t  1/m · Σ_i (α_ti · M_i)²
 
-The mean makes the term tiny: 2 distractions of 10 tokens in a context of 80, attended to evenly, give
-20 · (1/80)² / 80 ≈ 4e-5 beside a cross-entropy near 4. ``reduction="sum"`` leaves the 1/m out.
+Over tokens the mean makes the term tiny: 2 distractions of 10 tokens in a context of 80, attended to evenly, give
+20 · (1/80)² / 80 ≈ 4e-5 beside a cross-entropy near 4. Over utterances it is not: 2 of 5 give 2 · (1/5)² / 5 = 0.016,
+and what it tells the attention weighs hundreds of times what cross-entropy tells them at the start of training. Its
+least value is reached by attending to the Query alone. ``reduction="sum"`` leaves the 1/m out.
 """
 
 from __future__ import annotations

@@ -52,10 +52,10 @@ def make_sets(
 ) -> list[DistractingSet]:
     """The original test split and distracting sets of it; distractions come from the training split.
 
-    A corpus without a training split gives its other dialogues. With `limit`, only the first so many dialogues of the
-    test split are measured, and distractions still come from all of training.
+    A corpus without splits is measured whole, and one without a training split gives its other dialogues. With `limit`,
+    only the first so many dialogues of the test split are measured, and distractions still come from all of training.
     """
-    test = corpus.split(split) if split in corpus.splits else corpus
+    test = corpus if set(corpus.splits) == {"all"} else corpus.split(split)
     test = test if limit is None else test[:limit]
     training = corpus.split("train") if "train" in corpus.splits else corpus
     maker = Maker(test, training, seed, context_turns, is_last_only, sentences, responses)

@@ -24,6 +24,7 @@ from turnwise.distract.sets import Case, DistractingSet
 from turnwise.errors import UsageError
 from turnwise.model.answers import enough_memory
 from turnwise.model.protocol import Attention, DialogueModel, Reading, TooLong, read
+from turnwise.record import version
 
 AT_ONCE = 512  # cases handed to a model at a time, and kept as one portion
 Progress = Callable[[int, int], None]  # cases done, cases in all, over all models and sets
@@ -121,9 +122,9 @@ def _portions(model: DialogueModel, one: DistractingSet, scoring: Scoring, work:
 
 
 def _key(model: DialogueModel, cases: Sequence[Case], scoring: Scoring) -> str:
-    """What a portion depends on: weights, settings, every word, and the scoring."""
-    settings = getattr(model, "settings", {})
-    said = orjson.dumps([model.name, dict(settings), scoring.to_dict()], default=str, option=orjson.OPT_SORT_KEYS)
+    """What a portion depends on: this version, weights, settings, every word, and the scoring."""
+    parts = [version(), model.name, dict(getattr(model, "settings", {})), scoring.to_dict()]
+    said = orjson.dumps(parts, default=str, option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(said + DistractingSet("", cases).fingerprint.encode()).hexdigest()[:32]
 
 

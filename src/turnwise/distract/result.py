@@ -23,6 +23,7 @@ from turnwise.metrics import (
 )
 from turnwise.record import Origin, Score
 
+LARGEST = 300.0  # of a logarithm: squares of its exponential are still numbers
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 
@@ -42,6 +43,7 @@ class SetResult:
     without_distraction: int | None = None
     cut: int = 0  # contexts whose distractions or History lie before what the model reads
     too_long: int = 0  # contexts that do not fit into the model's window, and count nowhere
+    undefined: int = 0  # contexts where neither distractions nor History have any attention: they have no ratio
     heads: Heads | None = None
 
     def __getitem__(self, name: str) -> Score:
@@ -61,6 +63,7 @@ class SetResult:
         if self.without_distraction is not None:
             shown |= {"interval": self["das_ratio"].interval, "without_distraction": self.without_distraction}
         shown |= {"cut": self.cut, **({"too_long": self.too_long} if self.too_long else {})}
+        shown |= {"undefined": self.undefined} if self.undefined else {}
         return {**shown, **({"reasons": reasons} if reasons else {}), **_heads(self.heads)}
 
 
@@ -135,12 +138,13 @@ def set_result(measured: Measured, origin: Origin, resampling: Resampling) -> Se
     distraction, history = measured.column("distraction"), measured.column("history")
     has_history, is_read = ~np.isnan(history), measured.column("tokens") > 0
     is_used = has_history & ~np.isnan(distraction)
+    undefined = int(np.isnan(das_ratios(measured)[is_used]).sum())
     where = _origins(origin, measured)
     how: dict[str, Any] = {"clusters": _chosen(measured.dialogues, is_used), "resampling": resampling}
     ratios = das_ratios(measured)[is_used]
     means = np.exp(distraction[is_used]), np.exp(history[is_used])
     scores = {
-        "das_ratio": mean_score(ratios, origin=where("das-ratio"), **how),
+        "das_ratio": _from_zero(mean_score(ratios, origin=where("das-ratio"), **how)),
         "das_ratio_of_means": ratio_score(*means, origin=where("das-ratio-of-means"), **how),
         "das_ratio_median": median_score(ratios, origin=where("das-ratio-median"), **how),
         **_percentages(measured, ("distraction", "history", "first", "last"), is_used, origin, resampling),
@@ -150,7 +154,7 @@ def set_result(measured: Measured, origin: Origin, resampling: Resampling) -> Se
     no_history, none_put_in = is_read & ~had_history, is_read & had_history & ~had_distraction
     cut = is_read & had_history & had_distraction & ~is_used
     used, without, none, lost, long = (int(each.sum()) for each in (is_used, no_history, none_put_in, cut, ~is_read))
-    return SetResult(scores, used, without, none, cut=lost, too_long=long, heads=measured.heads)
+    return SetResult(scores, used, without, none, cut=lost, too_long=long, undefined=undefined, heads=measured.heads)
 
 
 def original_result(measured: Measured, origin: Origin, resampling: Resampling) -> SetResult:
@@ -164,6 +168,14 @@ def original_result(measured: Measured, origin: Origin, resampling: Resampling) 
     cut = int((is_read & had_history & ~has_history).sum())
     without = int((is_read & ~had_history).sum())
     return SetResult(scores, int(has_history.sum()), without, cut=cut, too_long=int((~is_read).sum()))
+
+
+def _from_zero(score: Score) -> Score:
+    """A score whose interval does not reach below 0, where no ratio is."""
+    if score.interval is None:
+        return score
+    low, high = score.interval
+    return replace(score, interval=(max(0.0, low), high))
 
 
 def _percentages(
@@ -186,8 +198,9 @@ def _chosen(dialogues: Sequence[str], is_used: Flags) -> list[str]:
 
 
 def das_ratios(measured: Measured) -> np.ndarray[Any, Any]:
-    """The ratio in each context; NaN where there is none."""
-    return np.asarray(np.exp(measured.column("distraction") - measured.column("history")))
+    """The ratio in each context; NaN where there is none. One too large to be added up is held down, not left out."""
+    with np.errstate(invalid="ignore"):  # none on either: there is no ratio
+        return np.asarray(np.exp(np.minimum(measured.column("distraction") - measured.column("history"), LARGEST)))
 
 
 def compared(
@@ -195,7 +208,9 @@ def compared(
 ) -> dict[str, dict[str, Comparison]]:
     """The first model's ratio of means minus each other one's, over the same contexts, corrected over the table.
 
-    Not equation 8: where a softmax has settled, a few contexts decide a mean of ratios, and a test of it.
+    Not equation 8: where a softmax has settled, a few contexts decide a mean of ratios, and a test of it. And not by
+    randomisation, which asks whether two models are alike in everything: models differ in how much attention they leave
+    to History at all, and equal ratios would be found different.
     """
     first, *others = by
     tested = {
@@ -203,6 +218,7 @@ def compared(
             _means(base),
             _means(by[name][key]),
             clusters=base.dialogues,
+            test="bootstrap",
             resampling=resampling,
             origin=_origins(origin, base)("das-ratio-of-means"),
         )

@@ -184,7 +184,7 @@ class Maker:
         texts, owners = self._pool
         for _ in range(TRIES):
             place = int(rng.integers(len(texts)))
-            if owners[place] != dialogue and texts[place] not in self._own[dialogue]:
+            if texts[place].strip() and owners[place] != dialogue and texts[place] not in self._own[dialogue]:
                 return texts[place]
         raise CorpusError(f"{self.training.name}: expected turns of other dialogues than '{dialogue}', found none.")
 

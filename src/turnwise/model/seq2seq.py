@@ -61,6 +61,12 @@ class Seq2SeqModel:
             digest.update(weight.cpu().contiguous().view(torch.uint8).numpy())
         return f"{self._name}@{digest.hexdigest()[:8]}"
 
+    @property
+    def settings(self) -> dict[str, int]:
+        """What, besides the weights, a number depends on: how much of a context is read, where not all of it is."""
+        limit = self.network.settings.context_tokens
+        return {} if limit is None else {"context_tokens": limit}
+
     def encode(self, contexts: Sequence[Context]) -> Floats:
         """One vector for each context: see `Seq2Seq.encode`."""
         vectors: list[Floats] = self._each(

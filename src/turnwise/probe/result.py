@@ -232,4 +232,4 @@ def _paired(
 ) -> Comparison:
     where = replace(origin, settings={**origin.settings, "task": name, "metric": "micro-f1"})
     sides = (f1_parts(one[name].all) for one in (first, second))
-    return compare_ratios(*sides, clusters=measured.held_out.dialogues, resampling=how, origin=where)
+    return compare_ratios(*sides, clusters=measured.held_out.dialogues, test="bootstrap", resampling=how, origin=where)

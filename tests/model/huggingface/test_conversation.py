@@ -111,6 +111,12 @@ def test_roles_of_the_speakers_reach_the_template() -> None:
         ([U("a"), A("b"), "x", U("c")], A("d"), "user assistant assistant user"),
         (["x", "y", S("s"), U("a")], None, "user assistant system user"),
         ([Said("a", "ann"), Said("b", "bob"), Said("c", "ann")], Said("d", "bob"), "user assistant user"),
+        (
+            [Said("a", "ann"), Said("b", "bob"), "x", Said("c", "ann")],
+            Said("d", "bob"),
+            "user assistant assistant user",
+        ),  # a distraction does not make two people change places
+        ([Said("a", "bob"), "x", Said("c", "ann")], None, "assistant assistant user"),
         ([Said("a", "user"), A("call"), Said("found", "tool")], A("b"), "user assistant user"),
         ([S("s"), U("a"), A("b")], U("c"), "system assistant user"),  # the model takes the user's part
         ([S("s"), U("a"), A("b")], None, "system assistant user"),

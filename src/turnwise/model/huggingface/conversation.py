@@ -118,10 +118,11 @@ def conversation(tokenizer: Any, *, joining: Joining, separator: Separator, kind
 def roles_of(context: Sequence[str], response: str | None = None) -> tuple[str, ...]:
     """The role of each turn for a model that writes as the assistant.
 
-    Where it is the user's turn to answer, the model takes the user's part, and the two roles change places. A turn
-    without a role, as all plain strings are, takes the other one than the turn after it.
+    Where it is the user's turn to answer, the model takes the user's part, and the two roles change places. Speakers
+    who have no role get one: whoever answers is the assistant. A turn without a speaker either, as plain strings are,
+    takes the other role than the turn after it.
     """
-    own, answers = [_role(turn) for turn in context], _role(response)
+    own, answers = [_role(turn) or _part(turn, context[-1], response) for turn in context], _role(response)
     if answers == "user" or (not answers and own[-1] == "assistant"):
         own = [OTHER.get(role, role) for role in own]
     roles, following = [], "assistant"
@@ -129,6 +130,15 @@ def roles_of(context: Sequence[str], response: str | None = None) -> tuple[str, 
         roles.append(role or OTHER[following])
         following = roles[-1] if roles[-1] in OTHER else following
     return tuple(reversed(roles))
+
+
+def _part(turn: str, query: str, response: str | None) -> str:
+    """The role that a speaker without one takes, by who answers, or else by who asked; none where nobody is named."""
+    speaker, asks, answers = (getattr(one, "speaker", "") for one in (turn, query, response))
+    if not speaker or _role(query) or _role(response) or not (asks or answers):
+        return ""
+    is_answering = speaker == answers if answers else speaker != asks
+    return "assistant" if is_answering else "user"
 
 
 def _role(turn: str | None) -> str:
