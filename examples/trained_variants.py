@@ -9,9 +9,10 @@
 A variant is a preset, ``static-ui``; with a probability of putting distractions into training contexts,
 ``static-ui+0.7``; without the attention loss, ``static-ui+0.7-noloss``; or with another weight of it,
 ``static-ui+0.7-mean0.01``. Every one is trained with its preset's own recipe in mixed precision (bfloat16), contexts
-cut to their last tokens, 300 unless another number is given. The best checkpoint, as the preset's paper chose it, is measured on the test split:
-perplexity, BLEU-2 of greedy responses without case (the models write small letters), and, where it has attention, the
-DAS ratio on the nine distracting test sets (seed 0).
+cut to their last tokens, 300 unless another number is given. The best checkpoint, as the preset's paper chose it, is
+measured on the test split: perplexity, also with another dialogue's context and with the Query alone, BLEU-2 of greedy
+responses without case (the models write small letters), and, where it has attention, the DAS ratio on the nine
+distracting test sets (seed 0).
 
 How many runs share a card is in side_by_side.py.
 """
