@@ -43,8 +43,8 @@ GROUPS = {
         *(f"static-ui+{probability}-noloss" for probability in ("0.5", "0.7", "1.0")),
     ),
     "control": tuple(f"{name}{more}" for name in ("static-ui", "dynamic") for more in ("", "+0.7", "+0.7-noloss")),
-    # Weights of the attention loss. At the start equation 9 pulls at static attention hundreds of times as hard as
-    # cross-entropy does, and its least value is reached by looking at the Query alone: so below 1 first.
+    # Weights of the attention loss. At the start equation 9 pulls at static attention a hundred times as hard as
+    # cross-entropy does (attention_pull.py), and its least value is reached by looking at the Query alone: so below 1.
     "sweep": tuple(
         f"{name}+0.7-{weight}"
         for name in ("static", "static-ui", "dynamic")
