@@ -9,7 +9,8 @@ padding, then over its own steps (static attention has one), then over the sampl
 Over tokens the mean makes the term tiny: 2 distractions of 10 tokens in a context of 80, attended to evenly, give
 20 · (1/80)² / 80 ≈ 4e-5 beside a cross-entropy near 4. Over utterances it is not: 2 of 5 give 2 · (1/5)² / 5 = 0.016,
 and at the start of training it pulls at static attention a hundred times as hard as cross-entropy does
-(`examples/attention_pull.py`). Its least value is reached by attending to the Query alone. ``reduction="sum"`` leaves the 1/m out.
+(`examples/attention_pull.py`). Its least value is reached by attending to the Query alone. ``reduction="sum"`` leaves
+the 1/m out.
 """
 
 from __future__ import annotations
