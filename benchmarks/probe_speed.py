@@ -39,7 +39,7 @@ from turnwise.probe.targets import Targets
 
 JSON = Path(__file__).with_suffix(".json")
 STATE_TASKS = {name: task for name, task in TASKS.items() if "state" in task.needs}
-TRAINED_ON = 200  # dialogues
+TRAINED_ON = 1000  # dialogues
 WIDTH = 512
 
 
@@ -47,7 +47,8 @@ def checkpoint(corpus: Corpus, work: Path, device: str) -> Path:
     """A small LSTM that has learnt a little; trained once."""
     out = work / "lstm"
     splits = corpus.table["split"].to_pylist()
-    places = [place for place, split in enumerate(splits) if split == "train"][:TRAINED_ON]
+    taught = [place for place, split in enumerate(splits) if split == "train"]
+    places = np.random.default_rng(1).permutation(taught)[:TRAINED_ON].tolist()
     places += [place for place, split in enumerate(splits) if split == "validation"][:50]
     settings = replace(preset("lstm").settings, layers=1, width=WIDTH, embedding=128, vocabulary=10_000)
     recipe = Recipe("adam", 1e-3, epochs=1, batch_size=64, clip=5.0)
@@ -56,9 +57,12 @@ def checkpoint(corpus: Corpus, work: Path, device: str) -> Path:
     return out / "last"
 
 
-def first(part: Examples, count: int) -> Examples:
-    """The first so many positions."""
-    return Examples(part.corpus, part.positions[:count], part.annotations)
+def some(corpus: Corpus, split: str, count: int) -> Examples:
+    """So many positions of dialogues drawn from all of a split: files hold one kind of dialogue after the other."""
+    part = corpus.split(split)
+    drawn = part.select(np.random.default_rng(0).permutation(len(part)).tolist())
+    found = examples(drawn)
+    return Examples(found.corpus, found.positions[:count], found.annotations)
 
 
 def ours(features: Floats, labels: Mapping[str, Labels], device: str) -> tuple[list[Linear], dict[str, Any]]:
@@ -161,8 +165,8 @@ def main() -> None:
         print(table(json.loads(JSON.read_text())), end="")
         return
     corpus = load(arguments.data)
-    training = first(examples(corpus.split("train")), arguments.positions)
-    asked = first(examples(corpus.split("validation")), arguments.held_out)
+    training = some(corpus, "train", arguments.positions)
+    asked = some(corpus, "validation", arguments.held_out)
     model = load_model(checkpoint(corpus, arguments.work, arguments.device), device=arguments.device, batch_size=256)
     features, held_out = (
         encode(model, part, tokens=100, cache=arguments.work / "encodings") for part in (training, asked)

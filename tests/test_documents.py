@@ -91,6 +91,11 @@ def test_the_speeds_of_training_are_those_committed() -> None:
     check_shown("models.md", "train speed", ROOT / "benchmarks" / "train_speed.py", "--table")
 
 
+def test_the_speeds_of_probing_are_those_committed() -> None:
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'turnwise[models]'")
+    check_shown("probe.md", "probe speed", ROOT / "benchmarks" / "probe_speed.py", "--table")
+
+
 @pytest.mark.parametrize("table", ["presets", "das"])
 def test_the_tables_of_trained_variants_are_those_committed(table: str) -> None:
     check_shown("results.md", table, ROOT / "examples" / "trained_variants.py", "--table", table)

@@ -27,7 +27,7 @@ from turnwise.probe.targets import Ints, Targets, check_training
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 Progress = Callable[[int, int], None]  # labels told from the rest so far, and in all; equal ones count once
 
-TOLERANCE = 1e-7  # of the objective; held-out answers no longer change from 1e-6 on
+TOLERANCE = 1e-6  # of the objective; held-out answers no longer change from there on
 PATIENCE = 50  # iterations without progress: rounding is all that is left
 
 
