@@ -111,8 +111,9 @@ def examples(corpus: Corpus, *, split: str | None = None) -> Examples:
 
 def _annotations(corpus: Corpus) -> frozenset[str]:
     """Which annotations are anywhere in a corpus."""
-    found = {key for dialogue in corpus for key in dialogue.labels}
-    found |= {key for dialogue in corpus for turn in dialogue.turns for key in turn.labels}
+    found: set[str] = set()
+    for dialogue in corpus:
+        found.update(dialogue.labels, *(turn.labels for turn in dialogue.turns))
     return frozenset(found.intersection(ANNOTATIONS))
 
 

@@ -22,7 +22,7 @@ from turnwise.probe.examples import Examples
 from turnwise.probe.labels import Hits, Labels, hits_of, labels_of, majority, shuffled
 from turnwise.probe.pictures import Picture, picture
 from turnwise.probe.targets import Targets
-from turnwise.probe.tasks import SO_FAR, TASKS, Task, why_not
+from turnwise.probe.tasks import SO_FAR, TASKS, Task, rule_of
 from turnwise.probe.words import bags_of_words
 
 CLASSIFIERS = ("logistic", "mlp")
@@ -150,14 +150,11 @@ def label_all(
     for name, task in tasks.items():
         if settings.topics_so_far and name in SO_FAR:
             task = replace(task, labels=SO_FAR[name], needs=("state",))
-        reason = why_not(task, training.annotations & held_out.annotations)
-        if reason is None:
-            try:
-                found[name] = _asked(labels_of(name, task, task.labeller(training), training, held_out))
-            except UsageError as error:
-                reason = str(error)
-        if reason is not None:
-            skipped[name] = reason
+        try:
+            rule = rule_of(task, training, training.annotations & held_out.annotations)
+            found[name] = _asked(labels_of(name, task, rule, training, held_out))
+        except UsageError as error:
+            skipped[name] = str(error)
     return found, skipped
 
 

@@ -235,17 +235,21 @@ def why_not(task: Task, annotations: frozenset[str]) -> str | None:
     return f"needs {' or '.join(task.needs)} annotation, which the corpus lacks"
 
 
+def rule_of(task: Task, training: Examples, annotations: frozenset[str]) -> Labeller:
+    """The rule of a task where there are these annotations; an error says why it cannot be asked."""
+    reason = why_not(task, annotations)
+    if reason is not None:
+        raise UsageError(reason)
+    return task.labeller(training)
+
+
 def carried(tasks: Mapping[str, Task], examples: Examples) -> dict[str, int | str]:
     """How many labels each task has in a corpus, or why it cannot carry the task."""
     found: dict[str, int | str] = {}
     for name, task in tasks.items():
-        reason = why_not(task, examples.annotations)
-        if reason is None:
-            try:
-                rule = task.labeller(examples)
-                found[name] = len({label for one in examples.positions for label in rule(one)})
-                continue
-            except UsageError as error:
-                reason = str(error)
-        found[name] = reason
+        try:
+            rule = rule_of(task, examples, examples.annotations)
+            found[name] = len({label for one in examples.positions for label in rule(one)})
+        except UsageError as error:
+            found[name] = str(error)
     return found
