@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +33,34 @@ def measured(*arguments: object) -> Any:
     return as_json("distract", "measure", *arguments, "--device", "cpu", "--limit", "2", "--context-turns", "4")
 
 
+def contexts_of(corpus: Path) -> int:
+    """Every turn of the two measured dialogues but the first has a context."""
+    from turnwise.corpus import load
+
+    return sum(len(dialogue.turns) - 1 for dialogue in load(corpus).split("test")[:2])
+
+
 def test_models_are_measured_on_all_nine_sets(run: Path, corpus: Path, tmp_path: Path) -> None:
     found = measured(f"old={run / 'untrained'}", f"new={run}", "--corpus", corpus, "--out", tmp_path / "looked")
     assert list(found["models"]) == ["old", "new"]
+    contexts = contexts_of(corpus)
+    old, new = (found["models"][model]["original"]["perplexity"] for model in ("old", "new"))
+    assert old == pytest.approx(200, rel=0.1) and 1 < new < old  # an untrained model guesses among 200 words
     for one in found["models"].values():
-        assert one["original"]["perplexity"] > 1
+        assert (one["original"]["samples"], one["original"]["without_history"]) == (contexts - 2, 2)
         assert list(one["sets"]) == list(NINE)
-        for values in one["sets"].values():
-            assert values["das_ratio"] > 0
-            assert {"interval", "das_ratio_of_means", "distraction_percent", "history_percent"} <= values.keys()
-            assert values["samples"] + values["without_distraction"] + values["without_history"] > 0
-    assert set(found["comparisons"]["new"]) == set(NINE)
+        for name, values in one["sets"].items():
+            counts = [values[key] for key in ("samples", "without_distraction", "without_history", "cut")]
+            assert sum(counts) == contexts
+            assert counts[2:] == [2, 0]  # the first response of each dialogue has no History
+            assert (counts[1] == 0) == (name not in ("random-0.5", "random-0.7"))
+            ratio = values["distraction_percent"] / values["history_percent"]
+            assert values["das_ratio_of_means"] == pytest.approx(ratio)
+            assert values["interval"] is None  # of two dialogues there is none
+    for name, compared in found["comparisons"]["new"].items():
+        old, new = (found["models"][model]["sets"][name]["das_ratio_of_means"] for model in ("old", "new"))
+        assert compared["difference"]["value"] == pytest.approx(old - new)
+    assert list(found["comparisons"]["new"]) == list(NINE)
     kept = json.loads((tmp_path / "looked" / "result.json").read_text())["data"]
     assert kept["models"] == found["models"]
     assert (tmp_path / "looked" / "report.html").is_file()
@@ -64,6 +82,55 @@ def test_people_see_a_table(run: Path, corpus: Path) -> None:
     shown = turnwise(*given, "--sentence", "my cat is blue", "--sentence", "so is mine")
     assert "given-end" in shown
     assert "History % (original)" in shown
+
+
+def test_models_are_measured_on_as_much_context_as_they_were_trained_with(run: Path, corpus: Path) -> None:
+    given = ("distract", "measure", run, "--corpus", corpus, "--limit", "2", "--sets", "rare-end", "--device", "cpu")
+    found = as_json(*given)
+    assert found["sets"]["rare-end"]["context_turns"] == 2  # of SMALL
+    assert found == as_json(*given, "--context-turns", "2")
+    other = as_json(*given, "--context-turns", "4")
+    assert other["sets"]["rare-end"]["context_turns"] == 4
+    assert other["models"] != found["models"]
+
+
+def test_models_trained_with_different_contexts_need_to_be_told_which(run: Path, corpus: Path, tmp_path: Path) -> None:
+    more = Path(shutil.copytree(run / "best", tmp_path / "more"))
+    described = json.loads((more / "model.json").read_text())
+    described["origin"]["context_turns"] = None
+    (more / "model.json").write_text(json.dumps(described))
+    given = ("distract", "measure", f"few={run}", f"more={more}", "--corpus", corpus, "--limit", "1", "--device", "cpu")
+    said = "The models were trained with different turns of context (few 2, more all): give --context-turns."
+    assert refused(*given) == said
+    as_json(*given, "--context-turns", "3", "--sets", "rare-end")
+
+
+def test_a_dry_run_says_what_would_be_measured_and_what_is_done(run: Path, corpus: Path, tmp_path: Path) -> None:
+    from turnwise.corpus import load as load_corpus
+    from turnwise.distract import make_sets, measure
+    from turnwise.distract.output import work_folder
+    from turnwise.model import load
+
+    chosen = ("--corpus", corpus, "--limit", "2", "--sets", "rare-end", "--device", "cpu")
+    given = ("distract", "measure", f"mine={run}", *chosen, "--out", tmp_path / "looked", "--dry-run")
+    contexts = contexts_of(corpus)
+    planned = [
+        {"model": "mine", "set": name, "contexts": contexts, "portions": 1, "done": 0}
+        for name in ("original", "rare-end")
+    ]
+    assert as_json(*given) == {"planned": planned, "work": None}
+    assert list(tmp_path.iterdir()) == []
+    sets = make_sets(load_corpus(corpus), names=["rare-end"], limit=2, context_turns=2)
+    work = work_folder(tmp_path / "looked")
+    measure({"m": load(run, device="cpu")}, sets[1:], work=work)
+    planned[1]["done"] = 1
+    assert as_json(*given) == {"planned": planned, "work": str(work)}
+    shown = turnwise(*given, "--behaviour")  # responses to both sets, and attention as before
+    assert [line.split("│")[2:6] for line in shown.splitlines() if "mine" in line] == [
+        [f" {name} ", f" {contexts:>8} ", f" {2:>8} ", f" {done:>4} "]
+        for name, done in (("original", 0), ("rare-end", 1))
+    ]
+    assert [path.name for path in tmp_path.iterdir()] == [".looked.work"]
 
 
 @pytest.mark.parametrize(

@@ -174,6 +174,14 @@ def test_a_folder_that_is_no_model_is_one_line_and_exit_code_2(corpus: Path, tmp
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", ["perplexity", "generate"])
+def test_a_model_that_is_not_there_is_refused_before_the_corpus_is_read(command: str, tmp_path: Path) -> None:
+    out = ("--out", tmp_path / "said.jsonl") if command == "generate" else ()
+    missing = tmp_path / "runs" / "mistyped"
+    why = f"No checkpoint at '{missing}': there is no such folder or file."
+    assert refused(command, missing, "no-such-corpus", *out) == why
+
+
 def test_a_corpus_without_splits_says_how_to_make_them(tmp_path: Path) -> None:
     line = json.dumps({"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]})
     chats = tmp_path / "mine" / "chats.jsonl"

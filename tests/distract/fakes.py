@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from turnwise.model.protocol import Attention, Context, Decoding, Floats, Kind, Likelihood
+from turnwise.model.protocol import Attention, Context, Decoding, Floats, Kind, Likelihood, TooLong
 
 
 def words(context: Context) -> list[float]:
@@ -24,12 +24,16 @@ class Fake:
     name: str = "fake@1"
     shape: tuple[int, int] = (1, 1)  # layers, heads
     window: int | None = None  # turns that are read
-    calls: list[int] = field(default_factory=list)
+    longest: int | None = None  # words of a Query that fits
+    calls: list[int] = field(default_factory=list)  # contexts in each call of `attend`
+    scored: list[int] = field(default_factory=list)  # of `log_likelihood`
+    written: list[int] = field(default_factory=list)  # of `generate`
 
     def encode(self, contexts: Sequence[Context]) -> Floats:
         return np.zeros((len(contexts), 1), dtype=np.float32)
 
     def attend(self, contexts: Sequence[Context], responses: Sequence[str]) -> list[Attention]:
+        self._all_fit(contexts)
         self.calls.append(len(contexts))
         return [self._attention(context) for context in contexts]
 
@@ -42,12 +46,29 @@ class Fake:
         return Attention(np.broadcast_to(log, (*self.shape, len(context))).copy(), tokens, self.kind)
 
     def log_likelihood(self, contexts: Sequence[Context], responses: Sequence[str]) -> list[Likelihood]:
+        self._all_fit(contexts)
+        self.scored.append(len(contexts))
         return [
-            Likelihood(-sum(words(context)), len(said.split()) + 1) for context, said in self._both(contexts, responses)
+            Likelihood(-sum(words(self._read(context))), len(said.split()) + 1)
+            for context, said in self._both(contexts, responses)
         ]
 
+    def unread_turns(self, contexts: Sequence[Context], responses: Sequence[str]) -> list[int]:
+        return [len(context) - len(self._read(context)) for context in contexts]
+
     def generate(self, contexts: Sequence[Context], *, decoding: Decoding | None = None) -> list[str]:
-        return [context[0] for context in contexts]
+        self._all_fit(contexts)
+        self.written.append(len(contexts))
+        return [self._read(context)[0] for context in contexts]
+
+    def _read(self, context: Context) -> Context:
+        return context if self.window is None else context[-self.window :]
+
+    def _all_fit(self, contexts: Sequence[Context]) -> None:
+        sizes = {place: len(context[-1].split()) for place, context in enumerate(contexts)}
+        long = {place: "Query" for place, size in sizes.items() if self.longest is not None and size > self.longest}
+        if long:
+            raise TooLong("A Query is too long.", long)
 
     def _both(self, contexts: Sequence[Context], responses: Sequence[str]) -> list[tuple[Context, str]]:
         return list(zip(contexts, responses, strict=True))

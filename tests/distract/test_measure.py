@@ -13,9 +13,10 @@ from tests.distract.fakes import Fake, words
 
 from turnwise.corpus import Corpus, Dialogue, Turn, generate
 from turnwise.distract.examine import Wish, examine, make_sets
-from turnwise.distract.influence import behaviour, influence
+from turnwise.distract.influence import behaviour, influence, respond
 from turnwise.distract.measure import Measured, Scoring, measure
 from turnwise.distract.output import write_result
+from turnwise.distract.plan import Planned, plan
 from turnwise.distract.result import compared, set_result, summarise
 from turnwise.distract.sets import Case, DistractingSet
 from turnwise.errors import TurnwiseError, UsageError
@@ -132,6 +133,109 @@ def test_influence_by_hand() -> None:
     assert found.history_fall.value == pytest.approx(-(1.5 + 1) / 2)
     assert found.ratio.value == pytest.approx((1 + 3) / (1.5 + 1))
     assert found.ratio.n == 2
+
+
+def test_influence_leaves_out_what_is_not_read_and_counts_it() -> None:
+    cases = [
+        # Three turns are read: x, c and the Query, 1 + 1 + 2 words. Without x or c, "a b" comes back in their place:
+        # 2 + 1 + 2 words, a fall of 1. "a b" itself is not read; as a turn without influence it would halve the mean.
+        Case("d1", 3, ("a b", "x", "c", "q q"), "yes", (1,)),
+        Case("d2", 3, ("a", "b b", "x x x", "q"), "no", (2,)),  # 6 words are read; without b b 5, without x x x 4
+        Case("d3", 4, ("x y", "a", "b", "q"), "r", (0,)),  # its distraction is not read
+        Case("d4", 2, ("a", "x", "q"), "r", (1,)),  # all is read: without a or x one word less
+        Case("d5", 2, ("a", "x", "q q q q"), "r", (1,)),  # too long
+    ]
+    fake = Fake(window=3, longest=3)
+    found = influence(fake, cases)
+    assert found.distraction_fall.value == pytest.approx((1 - 2 - 1) / 3)
+    assert found.history_fall.value == pytest.approx((1 - 1 - 1) / 3)
+    assert found.ratio.value == pytest.approx((1 + 2 + 1) / (1 + 1 + 1))
+    assert found.ratio.n == 3
+    assert found.left_out == {"influence_too_long": 1, "influence_cut": 1, "influence_turns_cut": 3}
+    assert fake.scored == [3 + 3 + 3 + 3]  # a whole context, and two turns that can be left out, of each that fits
+
+
+def test_influence_of_nothing_that_is_read_says_why_there_is_none() -> None:
+    found = influence(Fake(longest=0), CASES)
+    assert found.ratio.value is None and found.ratio.reason
+    assert found.too_long == 2
+
+
+def test_influence_and_responses_that_were_done_are_not_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = sys.modules["turnwise.distract.influence"]
+    monkeypatch.setattr(module, "AT_ONCE", 1)
+    monkeypatch.setattr(module, "WRITTEN_AT_ONCE", 3)
+    first, second = Fake(longest=1), Fake(longest=1)
+    cases = [*CASES, Case("d4", 3, ("a", "x x", "b", "q"), "yes", (1,))]
+    whole = influence(first, cases, work=tmp_path), respond(first, cases, work=tmp_path)
+    assert whole[0].left_out == {"influence_too_long": 2, "influence_cut": 0, "influence_turns_cut": 0}
+    assert whole[0].ratio.value == pytest.approx(2 / 1)
+    assert whole[1] == [None, None, "q", "a", "a"]  # "q q" is too long
+    again = influence(second, cases, work=tmp_path), respond(second, cases, work=tmp_path)
+    assert (second.scored, second.written) == ([], [])
+    assert (again[0].scores, again[0].left_out, again[1]) == (whole[0].scores, whole[0].left_out, whole[1])
+    other = Fake(longest=1, name="fake@2")  # other weights
+    respond(other, cases, work=tmp_path)
+    assert other.written == [1, 2]
+
+
+def test_responses_are_compared_where_both_were_written() -> None:
+    found = behaviour(["a b", None, "x", "y"], ["b c", "same", None, "y"], CASES)
+    assert (found.changed.value, found.changed.n) == (1.0, 1)
+    assert found.left_out == {"behaviour_too_long": 1}  # the third got no distraction
+
+
+def test_words_lost_are_ranked_against_the_das_ratio_by_hand() -> None:
+    """Words lost 0, 1/2, 1, 1/3 have ranks 1, 3, 4, 2; the ratios 1, 4, 3, 2: 1 - 6 · (1 + 1) / (4 · 15)."""
+    cases = [Case(f"d{n}", 2, ("x", "a", "q"), "r", (0,) if n else ()) for n in range(5)]
+    original = ["a b", "a b", "a b", "a b", "a b c"]
+    distracted = ["c d", "a b", "a c", "c d", "a b d"]
+    found = behaviour(original, distracted, cases, ratios=[5.0, 0.1, 0.9, 0.5, 0.2])  # the first got none
+    assert found.with_ratio is not None
+    assert found.with_ratio.value == pytest.approx(0.8)
+    assert found.with_ratio.n == 4
+    assert found.changed.value == 0.75
+    assert found.kept_words.value == pytest.approx((1 + 1 / 2 + 0 + 2 / 3) / 4)
+    assert found.scores["change_with_das_ratio"] is found.with_ratio
+
+
+def test_a_context_too_long_for_one_model_stops_no_examination(tmp_path: Path) -> None:
+    """The only context with a distraction and a long enough History is too long for the second model."""
+    long = Case("d1", 4, ("a b", "c", "x", "q q q"), "yes", (2,))
+    sets = [
+        DistractingSet(
+            "original", [case._replace(context=("a b", "c", case.context[-1]), distractions=()) for case in (long,)]
+        ),
+        DistractingSet("mine", [long]),
+    ]
+    models = {"wide": Fake(name="wide@1"), "narrow": Fake(name="narrow@1", longest=2)}
+    found = examine(models, sets, wish=Wish(has_influence=True, has_behaviour=True))
+    narrow = found.result.to_dict()["models"]["narrow"]["sets"]["mine"]
+    assert (narrow["too_long"], narrow["influence_too_long"], narrow["behaviour_too_long"]) == (1, 1, 1)
+    assert narrow["influence_ratio"]["value"] is None
+    wide = found.result.to_dict()["models"]["wide"]["sets"]["mine"]
+    assert (wide["influence_too_long"], wide["behaviour_too_long"]) == (0, 0)
+    assert [list(one.scores) for one in found.pictures] == [["wide"]]
+    out = write_result(found.result, found.measured, tmp_path / "run", pictures=found.pictures)
+    assert "Left out over all rows: influence too long 1, behaviour too long 1." in (out / "report.html").read_text()
+
+
+def test_a_plan_counts_portions_and_what_is_done_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["turnwise.distract.measure"], "AT_ONCE", 3)
+    monkeypatch.setattr(sys.modules["turnwise.distract.influence"], "AT_ONCE", 1)
+    sets = [DistractingSet("original", CASES[:2]), SET]
+    fake, wish = Fake(), Wish(has_influence=True, has_behaviour=True)
+    # Of the four cases: attention in threes, the influence of two one by one, responses all at once.
+    assert plan({"m": None}, sets, wish=wish) == [Planned("m", "original", 2, 2, 0), Planned("m", "mine", 4, 5, 0)]
+    assert plan({"m": fake}, sets) == [Planned("m", "original", 2, 1, 0), Planned("m", "mine", 4, 2, 0)]
+    measure({"m": fake}, sets[1:], work=tmp_path)
+    influence(fake, CASES[:1], work=tmp_path)
+    done = plan({"m": fake, "other": Fake(name="other@1")}, sets, wish=wish, work=tmp_path)
+    assert [one.done for one in done] == [0, 2 + 1, 0, 0]
+    examine({"m": fake}, sets, wish=wish, work=tmp_path)
+    assert [(one.portions, one.done) for one in plan({"m": fake}, sets, wish=wish, work=tmp_path)] == [(2, 2), (5, 5)]
 
 
 def test_behaviour_by_hand() -> None:

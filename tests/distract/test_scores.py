@@ -89,9 +89,20 @@ def test_heads_are_averaged_as_shares_and_blind_ones_left_out() -> None:
     assert history[0].tolist() == pytest.approx([1.2, 0.8])
 
 
-@given(st.lists(st.floats(0.01, 1.0), min_size=1, max_size=8))
-def test_scores_of_a_context_average_to_a_hundred_percent(weights: list[float]) -> None:
-    shares = [weight / sum(weights) for weight in weights]
-    seen = attention(*shares, tokens=tuple([3] * len(shares)))
-    for how in ("utterance", "per_token"):
-        assert np.exp(log_scores(seen, normalisation=how)).mean() == pytest.approx(1.0, rel=1e-5)
+@given(st.lists(st.tuples(st.floats(0.01, 1.0), st.integers(1, 9)), min_size=1, max_size=8), st.integers(0, 3))
+def test_scores_average_to_a_hundred_percent_over_what_was_read(read: list[tuple[float, int]], unread: int) -> None:
+    """Over utterances; scores by token over tokens, for there a long utterance counts as often as it has tokens."""
+    total = sum(weight for weight, _ in read)
+    shares, tokens = [weight / total for weight, _ in read], [count for _, count in read]
+    seen = attention(*[0.0] * unread, *shares, tokens=(*[0] * unread, *tokens), kind="token")
+    by = {how: np.exp(log_scores(seen, normalisation=how))[0, 0] for how in ("utterance", "per_token", "as_printed")}
+    assert all(np.isnan(scores[:unread]).all() for scores in by.values())
+    assert by["utterance"][unread:].mean() == pytest.approx(1.0, rel=1e-5)
+    assert np.average(by["per_token"][unread:], weights=tokens) == pytest.approx(1.0, rel=1e-5)
+    # The printed factor is m / q in place of q: the average is m / q², and only at q tokens an utterance 100 %.
+    assert by["as_printed"][unread:].mean() == pytest.approx(sum(tokens) / len(tokens) ** 2, rel=1e-5)
+
+
+def test_scores_by_token_do_not_average_to_a_hundred_percent_over_utterances() -> None:
+    """All attention on one token of ten: 1000 % there, 0 % on the other nine, 500 % over the two utterances."""
+    assert percent(attention(1.0, 0.0, tokens=(1, 9), kind="token"), "per_token") == [1000.0, 0.0]

@@ -13,7 +13,7 @@ from turnwise.corpus import Corpus, Dialogue, Turn
 from turnwise.errors import UsageError
 from turnwise.model.batch import Batch
 from turnwise.model.batching import Shapes, batches, collate, collate_all, collate_examples, prefetch, shapes_for
-from turnwise.model.examples import Examples, examples_of
+from turnwise.model.examples import Examples, examples_of, whole_lengths
 from turnwise.model.vocabulary import TURN, Vocabulary
 
 TURNS = st.lists(st.lists(st.integers(5, 9), max_size=4), min_size=1, max_size=5)
@@ -95,6 +95,13 @@ def test_examples_point_at_turns_that_are_encoded_once() -> None:
     assert (found.offsets.tolist(), found.response.tolist()) == ([0, 1, 3, 4], [1, 2, 4])
     assert (found.lengths.tolist(), found.steps.tolist()) == ([3, 5, 2], [2, 4, 2])
     assert found.dialogue.tolist() == [0, 0, 1]
+
+
+def test_whole_lengths_do_not_depend_on_what_was_left_out() -> None:
+    for limit in (None, 1):
+        found = examples_of(SMALL, LETTERS, context_tokens=limit)
+        assert whole_lengths(found).tolist() == [3, 5, 2]
+        assert whole_lengths(found, context_turns=1).tolist() == [3, 2, 2]
 
 
 def test_examples_make_the_batch_that_small_calls_make() -> None:

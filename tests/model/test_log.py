@@ -25,6 +25,23 @@ def test_a_row_is_what_the_header_says(tmp_path: Path) -> None:
     )
 
 
+def test_an_extra_loss_has_a_column_where_there_is_one(tmp_path: Path) -> None:
+    written = Log(tmp_path, has_extra_loss=True)
+    written.tell(moment(3))
+    written.tell(moment(5, extra_loss=0.125))
+    assert (tmp_path / "log.csv").read_text() == (
+        "epoch,step,loss,extra_loss,perplexity,bleu_2,rate,samples_per_second,seconds\n"
+        "1,3,2.5,,,,0.1,100,7\n"
+        "1,5,2.5,0.125,,,0.1,100,7\n"
+    )
+
+
+def test_a_log_from_before_gets_the_column_when_its_run_goes_on(tmp_path: Path) -> None:
+    Log(tmp_path).tell(moment(3))
+    Log(tmp_path, step=3, has_extra_loss=True).tell(moment(5, extra_loss=0.125))
+    assert (tmp_path / "log.csv").read_text().splitlines()[1:] == ["1,3,2.5,,,,0.1,100,7", "1,5,2.5,0.125,,,0.1,100,7"]
+
+
 @pytest.mark.parametrize("unfinished", ["", "1,7", "1,7,2.5,,,0.1,100,7"])
 def test_a_resumed_log_forgets_what_the_run_forgot(unfinished: str, tmp_path: Path) -> None:
     first = Log(tmp_path)
@@ -113,7 +130,9 @@ def test_tensorboard_is_given_numbers_and_no_gaps(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(log, "_tensorboard", lambda folder, step: board)
     told = Log(tmp_path)
     told.tell(moment(3, bleu_2=1.5))
-    told.close()
     assert ("bleu_2", 1.5, 3) in board.scalars
     assert {name for name, _, _ in board.scalars} == {"loss", "bleu_2", "rate", "samples_per_second", "seconds"}
+    told.tell(moment(4, extra_loss=0.25))
+    told.close()
+    assert ("extra_loss", 0.25, 4) in board.scalars
     assert board.is_closed

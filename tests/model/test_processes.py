@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import subprocess
 import sys
@@ -75,3 +76,9 @@ def test_two_processes_train_the_weights_of_one(tmp_path: Path) -> None:
     for name, weights in one.items():
         torch.testing.assert_close(two[name], weights, atol=1e-5, rtol=1e-4)
         assert not torch.equal(weights, start[name])
+    losses = []
+    for name in ("one", "two"):
+        with (tmp_path / name / "log.csv").open(newline="") as file:
+            losses.append([float(row[key]) for row in list(csv.DictReader(file))[1:] for key in ("loss", "extra_loss")])
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+    assert min(losses[0]) > 0

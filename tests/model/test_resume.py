@@ -14,14 +14,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from turnwise.corpus import Corpus, load, write
 from turnwise.distract import AttentionLoss, InsertDistractions
 from turnwise.errors import ModelError, OutputError, UsageError
 from turnwise.model import Recipe, Settings, train, training
+from turnwise.model.batch import Batch, Output
 from turnwise.model.examples import Examples
 from turnwise.model.log import Moment
-from turnwise.model.run import Plan
+from turnwise.model.run import Plan, State
 
 # Looks and saves every other batch, tells where it is, and lets itself be killed there.
 SCRIPT = """
@@ -119,6 +121,38 @@ def test_the_log_of_a_resumed_run_has_no_row_twice(
         found = [(row["epoch"], row["step"]) for row in csv.DictReader(file)]
     steps = ["0", "4", "8", "9", "13", "17", "18", "22", "26", "27"]
     assert found == [(str(max(0, int(step) - 1) // 9 + (step != "0")), step) for step in steps]
+
+
+def response_tokens(output: Output, batch: Batch) -> torch.Tensor:
+    """An extra loss that differs from batch to batch and has no gradient."""
+    return batch.response_length.float().mean()
+
+
+def test_the_losses_in_a_resumed_log_are_those_of_the_unbroken_run(
+    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training, "LOOK_EVERY", 4)
+    options: dict[str, Any] = {"extra_loss": response_tokens, "save_seconds": 0.0}
+    run(corpus, settings, recipe, tmp_path / "whole", **options)
+    with pytest.raises(Interrupted):  # the last checkpoint is of the fourth batch of the second epoch
+        run(corpus, settings, recipe, tmp_path / "broken", progress=interrupted_at(2, 8), **options)
+    run(corpus, settings, recipe, tmp_path / "broken", resume=True, **options)
+    names = ("epoch", "step", "loss", "extra_loss", "perplexity")
+    found = {}
+    for name in ("whole", "broken"):
+        with (tmp_path / name / "log.csv").open(newline="") as file:
+            found[name] = [tuple(row[column] for column in names) for row in csv.DictReader(file)]
+    assert len(found["whole"]) == 10
+    assert found["broken"] == found["whole"]
+    assert len({row[3] for row in found["whole"]}) > 3
+
+
+def test_a_state_from_before_the_extra_loss_was_counted_is_read(tmp_path: Path) -> None:
+    values = State(0.5, epoch=2, step=9).to_dict()
+    older = {name: value for name, value in values.items() if name not in ("extra_loss", "samples")}
+    assert State.from_dict(older, path=tmp_path) == State(0.5, epoch=2, step=9)
+    with pytest.raises(ModelError, match="other names: step"):
+        State.from_dict({name: value for name, value in older.items() if name != "step"}, path=tmp_path)
 
 
 def test_many_layers_are_resumed(corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path) -> None:

@@ -125,6 +125,14 @@ def test_what_was_cut_and_what_was_unknown_is_counted() -> None:
     assert asked.account == Account(contexts=3, turns=2, unknown=3, words=8)
 
 
+def test_turns_that_are_not_read_are_told() -> None:
+    contexts = [["Hello.", "Salt?", "Tea"], ["Tea"], ["Hello.", "Tea", "Salt?", "Tea"]]  # 3, 3, 2; 2; 3, 2, 3, 2 tokens
+    for limit, expected in ((4, [1, 0, 2]), (2, [2, 0, 3]), (6, [0, 0, 1]), (None, [0, 0, 0])):
+        asked = model("non-hier", context_tokens=limit)
+        assert asked.unread_turns(contexts, ["Yes."] * 3) == expected
+        assert [int((one.tokens == 0).sum()) for one in asked.attend(contexts, ["Yes."] * 3)] == expected
+
+
 def test_all_of_a_context_is_read_where_there_is_no_limit() -> None:
     asked = model("static")
     asked.log_likelihood(CONTEXTS, RESPONSES)

@@ -107,6 +107,23 @@ def test_options_that_would_change_nothing_are_refused_in_one_line(
     assert "\n" not in str(caught.value)
 
 
+def test_a_resume_that_finds_nothing_says_so_and_begins(asked: Any, tmp_path: Path) -> None:
+    command = ["train", "concierge", "--limit", "1", "--out", str(tmp_path / "mistyped"), "--device", "cpu"]
+    done = CliRunner().invoke(app, [*command, "--resume", "--quiet"], catch_exceptions=False)
+    assert done.exit_code == 0
+    said = f"turnwise: {tmp_path / 'mistyped'}: nothing to resume, for no run was begun there; a new one begins.\n"
+    assert done.stderr == said
+    assert asked()["resume"] is False  # whoever asks for nothing is told nothing
+    for more in ([], ["--resume", "--dry-run"]):
+        assert CliRunner().invoke(app, [*command, *more], catch_exceptions=False).stderr == ""
+
+
+def test_a_folder_that_is_taken_is_refused_before_the_corpus_is_read(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(TurnwiseError, match=r"expected an empty folder, found notes\.txt"):
+        CliRunner().invoke(app, ["train", "no-corpus", "--out", str(tmp_path)], catch_exceptions=False)
+
+
 def test_small_rates_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     moments = [Moment(epoch, 1, 1, 1, 2.5, rate, 1.0, 1.0, 3.0, 4.0) for epoch, rate in ((1, 4e-3), (2, 5e-5))]
     _show(TrainingResult("run", 2, 2, 2, 10, 1.0, tuple(moments)))

@@ -16,14 +16,14 @@ import torch
 from safetensors.torch import load_file
 
 import turnwise as tw
-from turnwise.corpus import Corpus
+from turnwise.corpus import Corpus, Dialogue, Turn
 from turnwise.errors import OutputError, TrainingError, TurnwiseError, UsageError
 from turnwise.model import Recipe, Settings, graphs, load_model, train, training
 from turnwise.model.batch import Batch, Output
 from turnwise.model.examples import Examples, examples_of
 from turnwise.model.log import Moment
 from turnwise.model.protocol import DialogueModel
-from turnwise.model.run import TrainingResult
+from turnwise.model.run import Data, Plan, TrainingResult
 
 
 def run(corpus: Corpus, settings: Settings, recipe: Recipe, out: Path, **options: Any) -> TrainingResult:
@@ -217,6 +217,69 @@ def test_an_extra_loss_is_added_in_training_only(
     assert seen == [True] * 9
     assert plain.history[0].perplexity == more.history[0].perplexity
     assert weights(tmp_path / "plain" / "last") != weights(tmp_path / "more" / "last")
+
+
+def _large_batches(output: Output, batch: Batch) -> torch.Tensor:
+    """Half of each sample in a batch of 50, nothing of others; no gradient."""
+    return torch.tensor(0.5 if len(batch.response_length) == 50 else 0.0)
+
+
+def test_the_log_has_the_extra_loss_in_a_column_of_its_own(
+    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+) -> None:
+    chosen = replace(recipe, epochs=2, batch_size=50)  # 72 samples are batches of 50 and 22
+    run(corpus, settings, chosen, tmp_path / "plain")
+    result = run(corpus, settings, chosen, tmp_path / "more", extra_loss=_large_batches)
+    plain, more = rows(tmp_path / "plain"), rows(tmp_path / "more")
+    assert list(more[0])[:4] == ["epoch", "step", "loss", "extra_loss"]
+    assert "extra_loss" not in plain[0]
+    assert [row["extra_loss"] for row in more] == ["", "0.347222", "0.347222"]  # 0.5 · 50 / 72
+    assert [row["loss"] for row in more] == [row["loss"] for row in plain]  # the cross-entropy alone
+    assert result.to_dict()["history"][2]["extra_loss"] == pytest.approx(25 / 72)
+
+
+LONG = Corpus.of(
+    [
+        Dialogue(tuple(Turn("AB"[k % 2], "a b c") for k in range(4)), id=f"{split}-{n}", split=split)
+        for split in ("train", "validation")
+        for n in range(3)
+    ],
+    name="long",
+)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "turns", "cut"),
+    [
+        (None, None, 0),
+        (12, None, 0),  # contexts of three words and an end mark for each turn: 4, 8 and 12 tokens
+        (11, None, 3),
+        (8, None, 3),
+        (7, None, 6),
+        (4, 2, 6),
+        (8, 2, 0),  # 4, 8 and 8 tokens
+        (3, None, 9),
+    ],
+)
+@pytest.mark.parametrize("transform", [None, tw.distract.InsertDistractions(1.0)])
+def test_contexts_longer_than_what_is_read_are_counted(
+    transform: Any, tokens: int | None, turns: int | None, cut: int, settings: Settings, recipe: Recipe
+) -> None:
+    plan = Plan(replace(settings, context_tokens=tokens), recipe, context_turns=turns, transform=transform)
+    assert Data.of(LONG, plan).cut == cut
+
+
+def test_what_is_cut_is_said_once(
+    settings: Settings, recipe: Recipe, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    result = run(LONG, replace(settings, context_tokens=8), replace(recipe, epochs=2), tmp_path / "cut")
+    assert caplog.messages == [
+        "3 of 9 training contexts are longer than context_tokens=8: only their last tokens are read."
+    ]
+    assert result.to_dict()["cut_contexts"] == 3
+    caplog.clear()
+    run(LONG, replace(settings, context_tokens=12), replace(recipe, epochs=1), tmp_path / "whole")
+    assert caplog.messages == []
 
 
 @pytest.mark.parametrize("kind", ["non-hier", "dynamic", "hred", "transformer"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,11 +11,12 @@ import typer
 
 from turnwise.atomic import check_free
 from turnwise.cli.console import Format, Json, OnErrorOption, Quiet, load_corpus, print_json, print_table, progress_bar
-from turnwise.cli.model import BatchSize, Dtype, load_models
+from turnwise.cli.model import BatchSize, Dtype, load_models, named_paths
 from turnwise.cli.train import ContextTurns, Device
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
+    from turnwise.distract.plan import Planned
     from turnwise.distract.result import DistractResult
     from turnwise.distract.sets import DistractingSet
 
@@ -80,6 +82,9 @@ def measure(
     format: Format = None,
     on_error: OnErrorOption = "fail",
     overwrite: Overwrite = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be measured, and what is done.")
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -90,10 +95,17 @@ def measure(
     from turnwise.distract.examine import Wish, examine
     from turnwise.distract.measure import Scoring
     from turnwise.distract.output import work_folder, write_result
+    from turnwise.distract.plan import plan
+    from turnwise.model.loading import check_model
 
     quiet = quiet or json
     check_free(out, overwrite=overwrite)
     scoring = Scoring(_known_normalisation(normalisation), layer, head)
+    paths = named_paths(models)
+    for path in paths.values():
+        check_model(path)
+    if sets_dir is None and context_turns is None:
+        context_turns = _trained_turns(paths)
     made = _sets(
         corpus,
         sets,
@@ -104,9 +116,15 @@ def measure(
                 "sentences": sentence or (), "responses": responses},
         limit=limit,
     )  # fmt: skip
-    asked = load_models(models, device=device, dtype=dtype, batch_size=batch_size, quiet=quiet)
+    loading: dict[str, Any] = {"device": device, "dtype": dtype, "batch_size": batch_size, "quiet": quiet}
     work = None if out is None else work_folder(out)
     wish = Wish(scoring, has_influence=has_influence, has_behaviour=has_behaviour)
+    if dry_run:
+        has_work = work is not None and work.is_dir()  # only what is done depends on weights
+        known = load_models(models, **loading) if has_work else dict.fromkeys(paths)
+        _show_plan(plan(known, made, wish=wish, work=work), work if has_work else None, json=json)
+        return
+    asked = load_models(models, **loading)
     with progress_bar("looking", quiet=quiet) as progress:
         found = examine(asked, made, wish=wish, work=work, progress=progress)
     if out is not None:
@@ -155,6 +173,28 @@ def sets(
         return
     rows = [[one.name, len(one), sum(len(case.distractions) for case in one.cases), _said(one)] for one in made]
     print_table(["set", "contexts", "distractions", "sentences"], rows)
+
+
+def _trained_turns(paths: Mapping[str, str]) -> int | None:
+    """How much context the models were trained with; all are measured on the same contexts, so they must agree."""
+    from turnwise.model.checkpoint import is_checkpoint, trained_turns
+
+    found = {label: trained_turns(path) for label, path in paths.items() if is_checkpoint(path)}
+    if len(set(found.values())) > 1:
+        said = ", ".join(f"{label} {'all' if turns is None else turns}" for label, turns in found.items())
+        raise UsageError(f"The models were trained with different turns of context ({said}): give --context-turns.")
+    return next(iter(found.values()), None)
+
+
+def _show_plan(planned: Sequence[Planned], work: Path | None, *, json: bool) -> None:
+    rows = [one.to_dict() for one in planned]
+    if json:
+        print_json({"planned": rows, "work": None if work is None else str(work)})
+        return
+    columns = ["model", "set", "contexts", "portions", "done"]
+    print_table(columns, [[row[name] for name in columns] for row in rows], title="Nothing was measured (--dry-run)")
+    if work is not None:
+        typer.echo(f"What is done lies in {work}")
 
 
 def _said(one: DistractingSet) -> str:

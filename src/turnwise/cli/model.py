@@ -79,7 +79,9 @@ def perplexity(
 ) -> None:
     """How well a model foresees a corpus's responses: perplexity of a token, with an interval over dialogues."""
     from turnwise.model import perplexity as measure
+    from turnwise.model.loading import check_model
 
+    check_model(model)
     quiet = quiet or json
     reading = {"window": window, "joining": joining, "separator": separator}
     data = load_corpus([corpus], format=format, on_error=on_error, split=split, limit=limit, seed=seed, quiet=quiet)
@@ -129,7 +131,9 @@ def generate(
     """Let a model answer every context of a split; deterministic, sampling under its --seed."""
     from turnwise.atomic import whole_file
     from turnwise.model import Decoding, respond
+    from turnwise.model.loading import check_model
 
+    check_model(model)
     quiet = quiet or json
     reading = {"window": window, "joining": joining, "separator": separator}
     chosen: Any = _method(method)
@@ -185,9 +189,7 @@ def _method(name: str) -> str:
 
 def load_models(given: Sequence[str], **options: Any) -> dict[str, DialogueModel]:
     """Models by label; the options are those of `turnwise.model.load`."""
-    from turnwise.model import load
-
-    return {label: load(path, **options) for label, path in named_paths(given).items()}
+    return {label: _load(path, **options) for label, path in named_paths(given).items()}
 
 
 def named_paths(given: Sequence[str]) -> dict[str, str]:

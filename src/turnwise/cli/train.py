@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from turnwise.cli.console import Format, Json, Limit, OnErrorOption, Quiet, load_corpus, print_json, print_table
+from turnwise.cli.console import (
+    Format,
+    Json,
+    Limit,
+    OnErrorOption,
+    Quiet,
+    complain,
+    load_corpus,
+    print_json,
+    print_table,
+)
 from turnwise.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
@@ -94,6 +104,8 @@ def train(
         **_distractions(insert, has_attention_loss, attention_weight, attention_reduction, settings),
     }
     place = choose_device(device)
+    if not dry_run:
+        _check_out(out, resume=resume)
     data = load_corpus([corpus], format=format, on_error=on_error, limit=limit, quiet=quiet or json)
     if dry_run:
         from turnwise.model.estimate import estimate
@@ -111,6 +123,14 @@ def train(
     with training_bar(how.epochs, quiet=quiet or json) as progress:
         result = train_model(data, settings, how, out=out, resume=resume, device=place, progress=progress, **options)
     print_json(result.to_dict()) if json else _show(result)
+
+
+def _check_out(out: Path, *, resume: bool) -> None:
+    """Refuse a folder that is taken before the corpus is read; a --resume that finds nothing is said, not refused."""
+    from turnwise.model.training import is_run_begun
+
+    if not is_run_begun(out, resume=resume) and resume:
+        complain(f"{out}: nothing to resume, for no run was begun there; a new one begins.")
 
 
 def _changed(

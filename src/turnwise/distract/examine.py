@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from turnwise.corpus import Corpus
-from turnwise.distract.influence import behaviour, influence
+from turnwise.distract.influence import behaviour, influence, respond
 from turnwise.distract.measure import Measured, Progress, Scoring, measure
 from turnwise.distract.report import Picture, picture, picture_case
-from turnwise.distract.result import DistractResult, das_ratios, summarise
+from turnwise.distract.result import DistractResult, Extras, das_ratios, summarise
 from turnwise.distract.sets import NINE, ORIGINAL, DistractingSet, Maker, chosen_names
 from turnwise.errors import UsageError
 from turnwise.metrics import Resampling
@@ -75,7 +74,7 @@ def examine(
     if not models or not any(one.name != ORIGINAL for one in sets):
         raise UsageError("Give at least one model and one distracting set.")
     measured = measure(models, sets, scoring=wish.scoring, work=work, progress=progress)
-    extras = {name: _extras(model, sets, measured, name, wish) for name, model in models.items()}
+    extras = {name: _extras(model, sets, measured, name, wish, work) for name, model in models.items()}
     settings = {name: dict(getattr(model, "settings", {})) for name, model in models.items()}
     about = {"settings": settings, "sets": {one.name: {"fingerprint": one.fingerprint, **one.about} for one in sets}}
     result = summarise(measured, origin=_origin(sets, wish), resampling=wish.resampling, extras=extras, about=about)
@@ -87,7 +86,8 @@ def examine(
 
 def _origin(sets: Sequence[DistractingSet], wish: Wish) -> Origin:
     about = next((one.about for one in sets if one.about), {})
-    settings = {key: value for key, value in wish.scoring.to_dict().items() if value is not None}
+    chosen = {**wish.scoring.to_dict(), "context-turns": about.get("context_turns")}
+    settings = {key: value for key, value in chosen.items() if value is not None}
     return Origin(str(about.get("corpus", "")), settings, about.get("seed"))
 
 
@@ -97,24 +97,30 @@ def _picture_set(sets: Sequence[DistractingSet]) -> DistractingSet:
 
 
 def _extras(
-    model: DialogueModel, sets: Sequence[DistractingSet], measured: Sequence[Measured], name: str, wish: Wish
-) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {one.name: {} for one in sets if one.name != ORIGINAL}
+    model: DialogueModel,
+    sets: Sequence[DistractingSet],
+    measured: Sequence[Measured],
+    name: str,
+    wish: Wish,
+    work: Path | None,
+) -> dict[str, Extras]:
+    """Influence and behaviour on every distracting set, where they are wished for."""
+    if not (wish.has_influence or wish.has_behaviour):
+        return {}
     original = next((one for one in sets if one.name == ORIGINAL), None)
     if wish.has_behaviour and original is None:
         raise UsageError("What distractions change needs the original test set among the sets.")
-    said = _responses(model, original) if wish.has_behaviour and original is not None else []
+    said = respond(model, original.cases, work=work) if wish.has_behaviour and original is not None else []
+    found = {}
     for one in sets:
         if one.name == ORIGINAL:
             continue
+        extras = Extras()
         if wish.has_influence:
-            found[one.name] |= influence(model, one.cases, resampling=wish.resampling).scores
+            extras += influence(model, one.cases, resampling=wish.resampling, work=work)
         if wish.has_behaviour:
             ratios = next(das_ratios(each) for each in measured if (each.model, each.name) == (name, one.name))
-            changed = behaviour(said, _responses(model, one), one.cases, ratios=ratios, resampling=wish.resampling)
-            found[one.name] |= changed.scores
-    return {key: more for key, more in found.items() if more}
-
-
-def _responses(model: DialogueModel, one: DistractingSet) -> list[str]:
-    return model.generate([case.context for case in one.cases])
+            written = respond(model, one.cases, work=work)
+            extras += behaviour(said, written, one.cases, ratios=ratios, resampling=wish.resampling)
+        found[one.name] = extras
+    return found

@@ -5,25 +5,35 @@ needs no attention, so it can be had of any model that scores responses. The inf
 change for distractions over that for History: 0 for a model that reads past what was put in.
 
 **Behaviour**: whether a model writes something else once distractions are put in, and how much else.
+
+Turns that a model does not read, because they are older than its window, have no influence that could be measured: they
+are left out and counted, not taken for turns that change nothing. So are contexts that do not fit at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from turnwise.distract.phrases import words_of
+from turnwise.distract.portions import Portion, kept, portions
 from turnwise.distract.sets import Case
 from turnwise.metrics import Resampling, correlate, mean_score, ratio_score
-from turnwise.model.protocol import Context, DialogueModel
+from turnwise.model.answers import enough_memory
+from turnwise.model.protocol import Context, DialogueModel, TooLong, unread_turns
 from turnwise.record import Origin, Score
 
-AT_ONCE = 256  # cases whose shortened contexts are scored together
+AT_ONCE = 256  # cases whose shortened contexts are scored together, and kept as one portion
+WRITTEN_AT_ONCE = 512  # cases that are answered together
 Progress = Callable[[int, int], None]
+Values = np.ndarray[Any, np.dtype[np.float64]]
+Falls = list[float | None]  # of each utterance before the Query; None: the model does not read it
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +43,15 @@ class Influence:
     ratio: Score  # of the mean sizes of the change
     distraction_fall: Score  # nats; below 0 where the response is likelier without
     history_fall: Score
+    too_long: int = 0  # contexts that do not fit into the model's window
+    cut: int = 0  # contexts whose distractions or History all lie before what the model reads
+    turns_cut: int = 0  # turns before what the model reads, of all contexts
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """What could not be measured, by name."""
+        counts = {"too_long": self.too_long, "cut": self.cut, "turns_cut": self.turns_cut}
+        return {f"influence_{name}": count for name, count in counts.items()}
 
     @property
     def scores(self) -> dict[str, Score]:
@@ -47,50 +66,93 @@ def influence(
     *,
     resampling: Resampling | None = None,
     origin: Origin | None = None,
+    work: Path | None = None,
     progress: Progress | None = None,
 ) -> Influence:
-    """Leave out every utterance before the Query in turn; contexts without both kinds are left out whole."""
+    """Leave out every utterance before the Query in turn; contexts without both kinds are left out whole.
+
+    With a `work` folder, what was done there before is not done again.
+    """
     how: dict[str, Any] = {"resampling": resampling or Resampling(), "origin": origin}
-    used = [case for case in cases if case.distractions and case.history]
-    falls: list[list[float]] = []
-    for first in range(0, len(used), AT_ONCE):
-        falls += _falls(model, used[first : first + AT_ONCE])
+    used = _with_both(cases)
+    falls: list[Falls | None] = []
+    for portion in influence_portions(cases):
+        falls += kept(work, model, portion, _fall_table)["falls"].to_pylist()
         if progress is not None:
-            progress(min(first + AT_ONCE, len(used)), len(used))
-    both = [_split(case, fall) for case, fall in zip(used, falls, strict=True)]
-    dialogues = [case.dialogue for case in used]
-    sizes = np.array([[np.abs(part).mean() for part in one] for one in both]).reshape(-1, 2)
-    means = np.array([[part.mean() for part in one] for one in both]).reshape(-1, 2)
+            progress(len(falls), len(used))
+    read = [(case, fall) for case, fall in zip(used, falls, strict=True) if fall is not None]
+    both = [(case.dialogue, *_split(case, fall)) for case, fall in read]
+    whole = [one for one in both if len(one[1]) and len(one[2])]
+    dialogues = [one[0] for one in whole]
+    sizes = np.array([[np.abs(part).mean() for part in one[1:]] for one in whole]).reshape(-1, 2)
+    means = np.array([[part.mean() for part in one[1:]] for one in whole]).reshape(-1, 2)
     return Influence(
         ratio_score(sizes[:, 0], sizes[:, 1], clusters=dialogues, **how),
         mean_score(means[:, 0], clusters=dialogues, **how),
         mean_score(means[:, 1], clusters=dialogues, **how),
+        too_long=len(used) - len(read),
+        cut=len(read) - len(whole),
+        turns_cut=sum(one is None for _, fall in read for one in fall),
     )
 
 
-def _falls(model: DialogueModel, cases: Sequence[Case]) -> list[list[float]]:
-    """Of each case, how far log p falls without each utterance before the Query."""
-    contexts, responses = [], []
-    for case in cases:
-        for context in (case.context, *_shortened(case.context)):
-            contexts.append(context)
-            responses.append(case.response)
-    totals = iter([one.total for one in model.log_likelihood(contexts, responses)])
-    found = []
-    for case in cases:
-        whole = next(totals)
-        found.append([whole - next(totals) for _ in range(len(case.context) - 1)])
-    return found
+def influence_portions(cases: Sequence[Case]) -> Iterator[Portion]:
+    """The portions that influence is measured in."""
+    return portions(_with_both(cases), AT_ONCE, {"what": "influence"})
 
 
-def _shortened(context: Context) -> Iterator[Context]:
-    """The context without its first turn, without its second, and so on; never without the Query."""
-    return (tuple(context[:place]) + tuple(context[place + 1 :]) for place in range(len(context) - 1))
+def _with_both(cases: Sequence[Case]) -> list[Case]:
+    return [case for case in cases if case.distractions and case.history]
 
 
-def _split(case: Case, falls: Sequence[float]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    values = np.array(falls)
-    return values[list(case.distractions)], values[case.history]
+def _fall_table(model: DialogueModel, cases: Sequence[Case]) -> pa.Table:
+    return pa.table({"falls": pa.array(_falls(model, cases), pa.list_(pa.float64()))})
+
+
+def _falls(model: DialogueModel, cases: Sequence[Case]) -> list[Falls | None]:
+    """Of each case, how far log p falls without each utterance before the Query; None for one that does not fit."""
+    try:
+        unread = unread_turns(model, [case.context for case in cases], [case.response for case in cases])
+    except TooLong as error:
+        return _falls_without(model, cases, error.parts)
+    contexts, owners = [], []
+    for place, (case, first) in enumerate(zip(cases, unread, strict=True)):
+        mine = [case.context, *_shortened(case.context, first)]
+        contexts += mine
+        owners += [place] * len(mine)
+    try:
+        with enough_memory(model):
+            found = model.log_likelihood(contexts, [cases[place].response for place in owners])
+    except TooLong as error:
+        return _falls_without(model, cases, {owners[place] for place in error.parts})
+    totals = iter([one.total for one in found])
+    return [_fall(len(case.context) - 1, first, totals) for case, first in zip(cases, unread, strict=True)]
+
+
+def _fall(utterances: int, unread: int, totals: Iterator[float]) -> Falls:
+    """From log p after the whole context, and after it without each utterance that is read."""
+    whole = next(totals)
+    return [None] * unread + [whole - next(totals) for _ in range(utterances - unread)]
+
+
+def _falls_without(model: DialogueModel, cases: Sequence[Case], long: Collection[int]) -> list[Falls | None]:
+    """The same, once it is known which cases do not fit."""
+    rest = iter(_falls(model, [case for place, case in enumerate(cases) if place not in long]))
+    return [None if place in long else next(rest) for place in range(len(cases))]
+
+
+def _shortened(context: Context, first: int) -> Iterator[Context]:
+    """The context without its turn `first`, without the next, and so on; never without the Query."""
+    return (tuple(context[:place]) + tuple(context[place + 1 :]) for place in range(first, len(context) - 1))
+
+
+def _split(case: Case, falls: Falls) -> tuple[Values, Values]:
+    """Falls of the distractions and of History that are read."""
+    distraction, history = (
+        np.array([fall for place in places if (fall := falls[place]) is not None], dtype=np.float64)
+        for places in (case.distractions, case.history)
+    )
+    return distraction, history
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +162,12 @@ class Behaviour:
     changed: Score  # share of responses that are not the same any more
     kept_words: Score  # overlap of words between the two responses, 1 for the same words
     with_ratio: Score | None  # rank correlation of words lost with the DAS ratio, over contexts
+    too_long: int = 0  # contexts that do not fit into the model's window, without or with distractions
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """What could not be measured, by name."""
+        return {"behaviour_too_long": self.too_long}
 
     @property
     def scores(self) -> dict[str, Score]:
@@ -108,27 +176,64 @@ class Behaviour:
         return found if self.with_ratio is None else {**found, "change_with_das_ratio": self.with_ratio}
 
 
+def respond(model: DialogueModel, cases: Sequence[Case], *, work: Path | None = None) -> list[str | None]:
+    """What a model writes to each context; None for one that does not fit into its window."""
+    found: list[str | None] = []
+    for portion in response_portions(cases):
+        found += kept(work, model, portion, _response_table)["response"].to_pylist()
+    return found
+
+
+def response_portions(cases: Sequence[Case]) -> Iterator[Portion]:
+    """The portions that responses are written in."""
+    return portions(cases, WRITTEN_AT_ONCE, {"what": "responses"})
+
+
+def _response_table(model: DialogueModel, cases: Sequence[Case]) -> pa.Table:
+    return pa.table({"response": pa.array(_written(model, cases), pa.string())})
+
+
+def _written(model: DialogueModel, cases: Sequence[Case]) -> list[str | None]:
+    try:
+        with enough_memory(model):
+            return [*model.generate([case.context for case in cases])]
+    except TooLong as error:
+        long = error.parts
+    rest = iter(_written(model, [case for place, case in enumerate(cases) if place not in long]))
+    return [None if place in long else next(rest) for place in range(len(cases))]
+
+
 def behaviour(
-    original: Sequence[str],
-    distracted: Sequence[str],
+    original: Sequence[str | None],
+    distracted: Sequence[str | None],
     cases: Sequence[Case],
     *,
     ratios: npt.ArrayLike | None = None,
     resampling: Resampling | None = None,
     origin: Origin | None = None,
 ) -> Behaviour:
-    """Compare responses to the same contexts without and with distractions; those that got none do not count."""
+    """Compare responses to the same contexts without and with distractions; those that got none do not count.
+
+    A response that is None could not be written: its context is left out and counted.
+    """
     how: dict[str, Any] = {"resampling": resampling or Resampling(), "origin": origin}
-    places = [place for place, case in enumerate(cases) if case.distractions]
-    dialogues = [cases[place].dialogue for place in places]
-    pairs = [(original[place], distracted[place]) for place in places]
-    kept = np.array([_shared(*pair) for pair in pairs])
-    is_changed = np.array([one != other for one, other in pairs], dtype=bool)
+    given = [place for place, case in enumerate(cases) if case.distractions]
+    pairs = {
+        place: (one, other)
+        for place in given
+        if (one := original[place]) is not None and (other := distracted[place]) is not None
+    }
+    dialogues = [cases[place].dialogue for place in pairs]
+    shared = np.array([_shared(*pair) for pair in pairs.values()])
+    is_changed = np.array([one != other for one, other in pairs.values()], dtype=bool)
     related = None
     if ratios is not None:
-        related = correlate(1 - kept, np.asarray(ratios, dtype=float)[places], clusters=dialogues, **how)
+        related = correlate(1 - shared, np.asarray(ratios, dtype=float)[list(pairs)], clusters=dialogues, **how)
     return Behaviour(
-        mean_score(is_changed, clusters=dialogues, **how), mean_score(kept, clusters=dialogues, **how), related
+        mean_score(is_changed, clusters=dialogues, **how),
+        mean_score(shared, clusters=dialogues, **how),
+        related,
+        too_long=len(given) - len(pairs),
     )
 
 

@@ -1,30 +1,27 @@
 """Where models look on distracting test sets: one pass over each context gives attention and perplexity.
 
-Long work resumes: with a `work` folder, every portion of a set is kept there as it is done, under a name made of the
-model, the cases and the way they are scored, and a second run takes it from there.
+Long work resumes: with a `work` folder, every portion of a set is kept there as it is done (`portions`).
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from turnwise.atomic import whole_file
+from turnwise.distract.portions import Portion, kept, portions
 from turnwise.distract.scores import Normalisation, averaged, case_scores, head_means, log_scores
 from turnwise.distract.sets import Case, DistractingSet
 from turnwise.errors import UsageError
 from turnwise.model.answers import enough_memory
 from turnwise.model.protocol import Attention, DialogueModel, Reading, TooLong, read
-from turnwise.record import version
 
 AT_ONCE = 512  # cases handed to a model at a time, and kept as one portion
 Progress = Callable[[int, int], None]  # cases done, cases in all, over all models and sets
@@ -92,40 +89,24 @@ def measure(
     progress: Progress | None = None,
 ) -> list[Measured]:
     """Every model on every set, in that order."""
-    total = len(models) * sum(map(len, sets))
+    how, total = scoring or Scoring(), len(models) * sum(map(len, sets))
     done = 0
     found = []
     for label, model in models.items():
         for one in sets:
-            portions = []
-            for portion in _portions(model, one, scoring or Scoring(), work):
-                portions.append(portion)
-                done += portion.num_rows
+            tables = []
+            for portion in attention_portions(one.cases, how):
+                tables.append(kept(work, model, portion, partial(scored, scoring=how)))
+                done += len(portion.cases)
                 if progress is not None:
                     progress(done, total)
-            found.append(_joined(label, model.name, one.name, portions))
+            found.append(_joined(label, model.name, one.name, tables))
     return found
 
 
-def _portions(model: DialogueModel, one: DistractingSet, scoring: Scoring, work: Path | None) -> Iterator[pa.Table]:
-    for first in range(0, len(one), AT_ONCE):
-        some = one.cases[first : first + AT_ONCE]
-        path = None if work is None else work / f"{_key(model, some, scoring)}.parquet"
-        if path is not None and path.is_file():
-            yield pq.read_table(path)
-            continue
-        made = scored(model, some, scoring)
-        if path is not None:
-            with whole_file(path) as unfinished:
-                pq.write_table(made, unfinished)
-        yield made
-
-
-def _key(model: DialogueModel, cases: Sequence[Case], scoring: Scoring) -> str:
-    """What a portion depends on: this version, weights, settings, every word, and the scoring."""
-    parts = [version(), model.name, dict(getattr(model, "settings", {})), scoring.to_dict()]
-    said = orjson.dumps(parts, default=str, option=orjson.OPT_SORT_KEYS)
-    return hashlib.sha256(said + DistractingSet("", cases).fingerprint.encode()).hexdigest()[:32]
+def attention_portions(cases: Sequence[Case], scoring: Scoring) -> Iterator[Portion]:
+    """The portions that a set is measured in."""
+    return portions(cases, AT_ONCE, scoring.to_dict())
 
 
 def scored(model: DialogueModel, cases: Sequence[Case], scoring: Scoring) -> pa.Table:
@@ -140,8 +121,8 @@ def scored(model: DialogueModel, cases: Sequence[Case], scoring: Scoring) -> pa.
         "turns_before": [len(case.history) for case in cases],
     }
     heads = _heads(cases, readings, scoring)
-    kept = {} if heads is None else {HEADS: orjson.dumps([heads.distraction.tolist(), heads.history.tolist()])}
-    return pa.table({**names, **columns}).replace_schema_metadata(kept)
+    sums = {} if heads is None else {HEADS: orjson.dumps([heads.distraction.tolist(), heads.history.tolist()])}
+    return pa.table({**names, **columns}).replace_schema_metadata(sums)
 
 
 def _readings(model: DialogueModel, cases: Sequence[Case]) -> list[Reading | None]:
@@ -195,12 +176,11 @@ def _heads(cases: Sequence[Case], readings: Sequence[Reading | None], scoring: S
     return total
 
 
-def _joined(model: str, identity: str, name: str, portions: Sequence[pa.Table]) -> Measured:
-    kept = [orjson.loads(one.schema.metadata[HEADS]) for one in portions if HEADS in (one.schema.metadata or {})]
+def _joined(model: str, identity: str, name: str, tables: Sequence[pa.Table]) -> Measured:
+    sums = [orjson.loads(one.schema.metadata[HEADS]) for one in tables if HEADS in (one.schema.metadata or {})]
     heads = None
-    for distraction, history in kept:
+    for distraction, history in sums:
         one = Heads(np.array(distraction, dtype=np.float64), np.array(history, dtype=np.float64))
         heads = one if heads is None else heads + one
-    return Measured(
-        model, identity, name, pa.concat_tables([one.replace_schema_metadata(None) for one in portions]), heads
-    )
+    whole = pa.concat_tables([one.replace_schema_metadata(None) for one in tables])
+    return Measured(model, identity, name, whole, heads)

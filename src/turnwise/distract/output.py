@@ -17,10 +17,8 @@ CASES = "cases.parquet"
 
 
 def work_folder(out: Path) -> Path:
-    """Where portions wait beside a run's folder until it is whole."""
-    folder = out.resolve().with_name(f".{out.name}.work")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    """Where portions wait beside a run's folder until it is whole; the first portion makes it."""
+    return out.resolve().with_name(f".{out.name}.work")
 
 
 def write_result(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from turnwise.distract.measure import Scoring, chosen_scores
-from turnwise.distract.result import DistractResult, ModelResult, SetResult
+from turnwise.distract.result import DistractResult, Extras, ModelResult, SetResult
 from turnwise.distract.sets import Case
-from turnwise.model.protocol import DialogueModel
+from turnwise.model.protocol import DialogueModel, TooLong
 from turnwise.record import Score
 from turnwise.report import Block, Column, Prose, Section, ShownTurn, Table, Transcript, Verdict
 from turnwise.report.cell import Cell
@@ -40,10 +41,13 @@ class Picture:
 
 
 def picture(models: Mapping[str, DialogueModel], case: Case, scoring: Scoring) -> Picture:
-    """Ask every model about one case."""
+    """Ask every model about one case; a model that it does not fit into has no picture."""
     found = {}
     for name, model in models.items():
-        attention = model.attend([case.context], [case.response])[0]
+        try:
+            attention = model.attend([case.context], [case.response])[0]
+        except TooLong:
+            continue
         scores = np.exp(chosen_scores(attention, scoring))
         found[name] = [float(one) if np.isfinite(one) else None for one in scores]
     return Picture(case, found)
@@ -183,9 +187,9 @@ def _comparisons(result: DistractResult) -> Table:
 def _other_columns(result: DistractResult) -> Iterator[Block]:
     """Influence and behaviour, where they were measured."""
     found = [(name, key, more) for name, one in result.models.items() for key, more in one.extras.items()]
-    heads = list(dict.fromkeys(column for _, _, more in found for column in more))
+    heads = list(dict.fromkeys(column for _, _, more in found for column in more.scores))
     if heads:
-        rows: list[list[Cell]] = [[name, key, *(more.get(head) for head in heads)] for name, key, more in found]
+        rows: list[list[Cell]] = [[name, key, *(more.scores.get(head) for head in heads)] for name, key, more in found]
         columns = [Column("model"), Column("set"), *(Column(head.replace("_", " "), ".3f") for head in heads)]
         note = (
             "Influence: change of log p of the response without an utterance, distractions against History. "
@@ -194,7 +198,18 @@ def _other_columns(result: DistractResult) -> Iterator[Block]:
         yield Prose(
             "Attention is not what a model acts on; these numbers need none.", heading="What distractions change"
         )
-        yield Table(columns, rows, "Influence and behaviour", notes=[note], name="influence")
+        notes = [note, *_unmeasured([more for _, _, more in found])]
+        yield Table(columns, rows, "Influence and behaviour", notes=notes, name="influence")
+
+
+def _unmeasured(extras: Sequence[Extras]) -> Iterator[str]:
+    """What could not be measured, over all models and sets; nothing where there is nothing."""
+    total: Counter[str] = Counter()
+    for one in extras:
+        total.update(one.left_out)
+    counts = [f"{name.replace('_', ' ')} {count:,}" for name, count in total.items() if count]
+    if counts:
+        yield f"Left out over all rows: {', '.join(counts)}."
 
 
 def _heads(result: DistractResult) -> Iterator[Block]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -67,17 +67,46 @@ class SetResult:
         return {**shown, **({"reasons": reasons} if reasons else {}), **_heads(self.heads)}
 
 
+class MoreThanAttention(Protocol):
+    """What was found of one set besides attention."""
+
+    @property
+    def scores(self) -> Mapping[str, Score]:
+        """By name."""
+        ...
+
+    @property
+    def left_out(self) -> Mapping[str, int]:
+        """What could not be measured, by name."""
+        ...
+
+
+@dataclass(frozen=True)
+class Extras:
+    """Influence and behaviour on one set: scores, and counts of what they leave out."""
+
+    scores: Mapping[str, Score] = field(default_factory=dict)
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+    def __add__(self, other: MoreThanAttention) -> Extras:
+        return Extras({**self.scores, **other.scores}, {**self.left_out, **other.left_out})
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {**{name: score.to_dict() for name, score in self.scores.items()}, **self.left_out}
+
+
 @dataclass(frozen=True)
 class ModelResult:
     """One model on all sets."""
 
     original: SetResult | None
     sets: Mapping[str, SetResult]
-    extras: Mapping[str, Mapping[str, Score]] = field(default_factory=dict)  # set -> influence, behaviour
+    extras: Mapping[str, Extras] = field(default_factory=dict)  # of sets
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        more = {name: {key: one.to_dict() for key, one in by.items()} for name, by in self.extras.items()}
+        more = {name: one.to_dict() for name, one in self.extras.items()}
         sets = {name: {**one.to_dict(), **more.get(name, {})} for name, one in self.sets.items()}
         return {"original": None if self.original is None else self.original.to_dict(), "sets": sets}
 
@@ -116,7 +145,7 @@ def summarise(
     *,
     origin: Origin,
     resampling: Resampling | None = None,
-    extras: Mapping[str, Mapping[str, Mapping[str, Score]]] | None = None,
+    extras: Mapping[str, Mapping[str, Extras]] | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> DistractResult:
     """Means, ratios and their intervals over dialogues, and paired tests against the first model."""

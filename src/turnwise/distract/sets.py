@@ -141,7 +141,8 @@ class Maker:
         return DistractingSet(str(what), cases, about)
 
     def _about(self, what: SetName) -> dict[str, Any]:
-        return {"corpus": f"{self.test.name}@{self.test.fingerprint}", "seed": self.seed, "count": what.count}
+        about = {"corpus": f"{self.test.name}@{self.test.fingerprint}", "seed": self.seed, "count": what.count}
+        return about if self.context_turns is None else {**about, "context_turns": self.context_turns}
 
     def _phrases(self, what: SetName) -> list[Phrase]:
         if what.source != "given":

@@ -163,6 +163,13 @@ def read_state(path: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     return _read_json(folder / TRAINING), read_tensors(folder / OPTIMISER)
 
 
+def trained_turns(path: str | Path) -> int | None:
+    """How many turns of context a checkpoint was trained with, None for all: read without its weights."""
+    folder = find_checkpoint(path)
+    turns: int | None = _origin(folder, _read_json(folder / MODEL)).get("context_turns")
+    return turns
+
+
 def is_checkpoint(path: str | Path) -> bool:
     """Whether a folder is, or holds, what `turnwise train` writes."""
     return any((Path(path) / place / MODEL).is_file() for place in ("", *CHOSEN))

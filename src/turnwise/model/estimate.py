@@ -25,6 +25,7 @@ class Estimate:
 
     dialogues: int
     samples: int
+    cut_contexts: int  # longer than context_tokens, so that their oldest tokens are not read
     validation_samples: int
     vocabulary: int
     parameters: int
@@ -51,6 +52,7 @@ def estimate(corpus: Corpus, plan: Plan, *, device: str = "auto") -> Estimate:
     return Estimate(
         dialogues=len(corpus.split(plan.train_split)),
         samples=len(examples),
+        cut_contexts=loop.data.cut,
         validation_samples=len(loop.data.validation),
         vocabulary=len(loop.data.vocabulary),
         parameters=sum(weight.numel() for weight in loop.network.parameters()),
@@ -67,5 +69,6 @@ def _seconds_per_batch(loop: Loop, made: Iterable[Batch]) -> float:
     started, count = 0.0, -1
     for count, batch in enumerate(made):
         started = time.perf_counter() if count == 1 else started
-        loop.learner.step(batch, own_tokens=int(batch.response_length.sum())).item()
+        own = {"own_tokens": int(batch.response_length.sum()), "own_samples": len(batch.response_length)}
+        loop.learner.step(batch, **own)[0].item()
     return (time.perf_counter() - started) / count

@@ -89,6 +89,15 @@ class Examples:
         return Examples(self.turns, *kept, offsets, self.response, self.dialogue)
 
 
+def whole_lengths(examples: Examples, *, context_turns: int | None = None) -> Ints:
+    """Tokens of each context as the corpus has it: nothing left out but turns older than the last `context_turns`."""
+    turns = examples.turns
+    start = turns.first[examples.dialogue]
+    if context_turns is not None:
+        start = np.maximum(start, examples.response - context_turns)
+    return np.asarray(turns.offsets[examples.response] - turns.offsets[start], dtype=np.int64)
+
+
 def ends_of(counts: Ints) -> Ints:
     """Offsets of pieces with these lengths: where each begins, and where the last one ends."""
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

@@ -49,13 +49,21 @@ class Learner:
         self.objective = accelerator.prepare(Objective(network, extra_loss))
         self.optimiser: Any = accelerator.prepare(make_optimiser(self.objective, recipe))
 
-    def step(self, batch: Batch, *, own_tokens: int, token_share: float = 1.0, sample_share: float = 1.0) -> Tensor:
+    def step(
+        self,
+        batch: Batch,
+        *,
+        own_tokens: int,
+        own_samples: int,
+        token_share: float = 1.0,
+        sample_share: float = 1.0,
+    ) -> tuple[Tensor, Tensor | None]:
         """One update of the weights, by this process's share of a batch; other processes compute the rest.
 
-        Gives the summed cross-entropy of its own tokens.
+        Gives the summed cross-entropy of its own tokens, and the summed extra loss of its own samples.
         """
         loss, extra = self.objective(batch)
-        alone = loss.detach()
+        alone, beside = loss.detach(), None if extra is None else extra.detach()
         processes = self.accelerator.num_processes
         if processes > 1:  # gradients are averaged: one loss is a mean over tokens, the other a mean over samples
             loss = loss * (token_share * processes)
@@ -65,7 +73,7 @@ class Learner:
             self.accelerator.clip_grad_norm_(self.objective.parameters(), self.recipe.clip)
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
-        return alone * own_tokens  # type: ignore[no-any-return]
+        return alone * own_tokens, None if beside is None else beside * own_samples
 
     def resting(self) -> nn.Module:
         """The objective without what several processes need, and without dropout."""
@@ -83,21 +91,30 @@ class Learner:
 
     def memory(self) -> dict[str, Tensor]:
         """What the optimiser remembers, by parameter and name, as safetensors can hold it."""
-        held = self.optimiser.optimizer.state_dict()["state"]
-        return {f"{place}.{name}": torch.as_tensor(one) for place, by in held.items() for name, one in by.items()}
+        return memory_of(self.optimiser.optimizer)
 
     def remember(self, tensors: Mapping[str, Tensor]) -> None:
         """Give the optimiser its memory back."""
-        optimiser = self.optimiser.optimizer
-        groups = optimiser.state_dict()["param_groups"]
-        count = sum(len(group["params"]) for group in groups)
-        held: dict[int, dict[str, Tensor]] = {}
-        for key, tensor in tensors.items():
-            place, _, name = key.partition(".")
-            if not (place.isdigit() and int(place) < count and name):
-                raise ModelError(f"Expected an optimiser's memory of {count} weights, found '{key}'.")
-            held.setdefault(int(place), {})[name] = tensor
-        optimiser.load_state_dict({"state": held, "param_groups": groups})
+        give_back(self.optimiser.optimizer, tensors)
+
+
+def memory_of(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """What an optimiser remembers, by parameter and name, as safetensors can hold it."""
+    held = optimiser.state_dict()["state"]
+    return {f"{place}.{name}": torch.as_tensor(one) for place, by in held.items() for name, one in by.items()}
+
+
+def give_back(optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """Give an optimiser its memory back."""
+    groups = optimiser.state_dict()["param_groups"]
+    count = sum(len(group["params"]) for group in groups)
+    held: dict[int, dict[str, Tensor]] = {}
+    for key, tensor in tensors.items():
+        place, _, name = key.partition(".")
+        if not (place.isdigit() and int(place) < count and name):
+            raise ModelError(f"Expected an optimiser's memory of {count} weights, found '{key}'.")
+        held.setdefault(int(place), {})[name] = tensor
+    optimiser.load_state_dict({"state": held, "param_groups": groups})
 
 
 def make_optimiser(objective: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from accelerate import Accelerator
 
 FILE = "log.csv"
-COLUMNS = ("epoch", "step", "loss", "perplexity", "bleu_2", "rate", "samples_per_second", "seconds")
+EXTRA = "extra_loss"  # a column only where there is one
+COLUMNS = ("epoch", "step", "loss", EXTRA, "perplexity", "bleu_2", "rate", "samples_per_second", "seconds")
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,10 @@ class Moment:
     perplexity: float | None = None  # on the validation split
     bleu_2: float | None = None
     more: Mapping[str, float] = field(default_factory=dict)  # what `validate` measured
+    extra_loss: float | None = None  # mean of a sample in this epoch so far; not part of `loss`
 
     def row(self) -> dict[str, Any]:
-        """The columns of the log."""
+        """The columns of the log, and those that only some logs have."""
         return {name: _written(getattr(self, name)) for name in COLUMNS} | {
             name: _written(value) for name, value in self.more.items()
         }
@@ -54,24 +56,38 @@ def _written(value: float | int | None) -> str:
     return str(value) if isinstance(value, int) else f"{value:.6g}"
 
 
-class Watch:
-    """Loss and speed of an epoch, added up where they are computed: only a look waits for the device."""
+class Sums(NamedTuple):
+    """Of an epoch so far: cross-entropy over tokens, the extra loss over samples."""
 
-    def __init__(self, loss: float, tokens: int, device: torch.device) -> None:
+    loss: float
+    tokens: int
+    extra_loss: float
+    samples: int
+
+
+class Watch:
+    """Losses and speed of an epoch, added up where they are computed: only a look waits for the device."""
+
+    def __init__(self, before: Sums, device: torch.device) -> None:
         dtype = torch.float32 if device.type == "mps" else torch.float64
-        self.before, self.tokens, self.samples = loss, tokens, 0
-        self.loss = torch.zeros((), dtype=dtype, device=device)
+        self.before, self.tokens, self.samples = before, 0, 0
+        self.losses = torch.zeros(2, dtype=dtype, device=device)  # cross-entropy, extra loss
         self.since = self.since_save = time.monotonic()
 
-    def add(self, loss: Tensor, tokens: int, samples: int) -> None:
-        """Count a batch: its tokens' summed cross-entropy, its tokens, its samples."""
-        self.loss += loss.to(self.loss)
+    def add(self, loss: Tensor, extra_loss: Tensor | None, *, tokens: int, samples: int) -> None:
+        """Count a batch: its tokens' summed cross-entropy, its samples' summed extra loss, its tokens and samples."""
+        self.losses[0] += loss.to(self.losses)
+        if extra_loss is not None:
+            self.losses[1] += extra_loss.to(self.losses)
         self.tokens += tokens
         self.samples += samples
 
-    def total(self, accelerator: Accelerator) -> tuple[float, int]:
-        """Summed cross-entropy and tokens of the epoch, over all processes."""
-        return self.before + float(accelerator.reduce(self.loss.clone(), "sum")), self.tokens
+    def total(self, accelerator: Accelerator) -> Sums:
+        """Of the whole epoch, over all processes."""
+        loss, extra_loss = (float(one) for one in accelerator.reduce(self.losses.clone(), "sum").cpu())
+        before = self.before
+        counts = before.tokens + self.tokens, before.samples + self.samples
+        return Sums(before.loss + loss, counts[0], before.extra_loss + extra_loss, counts[1])
 
     @property
     def samples_per_second(self) -> float:
@@ -80,7 +96,7 @@ class Watch:
 
     def is_time(self, seconds: float, accelerator: Accelerator) -> bool:
         """Whether so much time has passed since it last said so; all processes agree."""
-        is_late = torch.tensor(float(time.monotonic() - self.since_save >= seconds), device=self.loss.device)
+        is_late = torch.tensor(float(time.monotonic() - self.since_save >= seconds), device=self.losses.device)
         is_said = float(accelerator.reduce(is_late, "sum")) > 0
         if is_said:
             self.since_save = time.monotonic()
@@ -93,8 +109,15 @@ class Log:
     Without a folder nothing is written or told: of several processes, one is enough.
     """
 
-    def __init__(self, folder: Path | None, *, step: int | None = None, progress: Progress | None = None) -> None:
-        self.is_silent = folder is None
+    def __init__(
+        self,
+        folder: Path | None,
+        *,
+        step: int | None = None,
+        progress: Progress | None = None,
+        has_extra_loss: bool = False,
+    ) -> None:
+        self.is_silent, self.has_extra_loss = folder is None, has_extra_loss
         if folder is None:
             return
         self.path = folder / FILE
@@ -129,7 +152,7 @@ class Log:
             self.board.close()
 
     def _begin(self, columns: list[str], rows: list[dict[str, Any]]) -> None:
-        self.columns = columns
+        self.columns = _with_extra(columns) if self.has_extra_loss else [name for name in columns if name != EXTRA]
         with whole_file(self.path) as unfinished, unfinished.open("w", encoding="utf-8", newline="") as file:
             writer = self._writer(file)
             writer.writeheader()
@@ -137,6 +160,12 @@ class Log:
 
     def _writer(self, file: Any) -> csv.DictWriter[str]:
         return csv.DictWriter(file, self.columns, extrasaction="ignore", restval="", lineterminator="\n")
+
+
+def _with_extra(columns: list[str]) -> list[str]:
+    """Also where an older log, which a run goes on with, had no such column."""
+    after = columns.index("loss") + 1 if "loss" in columns else len(columns)
+    return columns if EXTRA in columns else [*columns[:after], EXTRA, *columns[after:]]
 
 
 def _rows_until(path: Path, step: int) -> list[dict[str, Any]]:

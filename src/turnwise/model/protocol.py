@@ -116,6 +116,20 @@ class ReadsOnce(Protocol):
         ...
 
 
+@runtime_checkable
+class TellsUnread(Protocol):
+    """A model that can say which turns it would not read; others are taken to read all."""
+
+    def unread_turns(self, contexts: Sequence[Context], responses: Sequence[str]) -> list[int]:
+        """How many of each context's oldest turns are cut away whole when the response is read."""
+        ...
+
+
+def unread_turns(model: DialogueModel, contexts: Sequence[Context], responses: Sequence[str]) -> list[int]:
+    """How many of each context's oldest turns a model does not read at all."""
+    return model.unread_turns(contexts, responses) if isinstance(model, TellsUnread) else [0] * len(contexts)
+
+
 def read(model: DialogueModel, contexts: Sequence[Context], responses: Sequence[str]) -> list[Reading]:
     """Attention and likelihood of each response, in as few passes as the model can."""
     if isinstance(model, ReadsOnce):

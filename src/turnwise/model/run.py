@@ -13,9 +13,9 @@ import numpy as np
 from turnwise.corpus import Corpus
 from turnwise.errors import ModelError, TrainingError, UsageError, unknown_name
 from turnwise.model.evaluation import Questions
-from turnwise.model.examples import Examples, Ints, examples_of
+from turnwise.model.examples import Examples, Ints, examples_of, whole_lengths
 from turnwise.model.learner import ExtraLoss
-from turnwise.model.log import Moment
+from turnwise.model.log import COLUMNS, EXTRA, Moment
 from turnwise.model.protocol import DialogueModel
 from turnwise.model.settings import Recipe, Settings
 from turnwise.model.vocabulary import MARKS, Vocabulary
@@ -24,6 +24,7 @@ Transform = Callable[[Examples, np.random.Generator], Examples]
 Validate = Callable[[DialogueModel], Mapping[str, float]]
 BEST_BY = ("perplexity", "bleu-2")
 MAY_DIFFER = ("epochs", "patience")  # what a resumed run may be given anew: it only says when to end
+LATER = frozenset({"extra_loss", "samples"})  # of a state: runs that were begun before they were counted lack them
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # where an object happens to be in memory
 
 
@@ -103,6 +104,8 @@ class State:
     lowest: float | None = None  # validation perplexity
     stalled: int = 0  # epochs since it was lowest
     seconds: float = 0.0
+    extra_loss: float = 0.0  # summed over this epoch's samples so far
+    samples: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -112,8 +115,8 @@ class State:
     def from_dict(cls, values: Mapping[str, Any], *, path: Path) -> State:
         """The state that a checkpoint remembers."""
         names = {one.name for one in fields(cls)}
-        if values.keys() != names:
-            differing = ", ".join(sorted(names ^ values.keys()))
+        if values.keys() | LATER != names:
+            differing = ", ".join(sorted(names ^ (values.keys() | LATER)))
             raise ModelError(f"{path}: expected the state of a training run, found other names: {differing}.")
         return cls(**values)
 
@@ -147,6 +150,7 @@ class Data:
     training: Examples
     validation: Examples
     questions: Questions
+    cut: int = 0  # training contexts longer than what is read of them, before a transform puts anything in
 
     @classmethod
     def of(cls, corpus: Corpus, plan: Plan, *, vocabulary: Vocabulary | None = None) -> Data:
@@ -157,14 +161,15 @@ class Data:
             vocabulary = Vocabulary.of(texts, size=plan.settings.vocabulary - len(MARKS), kind=plan.tokens)
         turns, tokens = plan.context_turns, plan.settings.context_tokens
         # A transform sees whole contexts: where it puts something must not depend on how much of them can be read.
-        cut = tokens if plan.transform is None else None
-        learnt = examples_of(training, vocabulary, context_turns=turns, context_tokens=cut)
+        limit = tokens if plan.transform is None else None
+        learnt = examples_of(training, vocabulary, context_turns=turns, context_tokens=limit)
         held_out = examples_of(validation, vocabulary, context_turns=turns, context_tokens=tokens)
         for name, some in ((plan.train_split, learnt), (plan.validation_split, held_out)):
             if not len(some):
                 raise TrainingError(f"{corpus.name}: expected dialogues of two turns or more in '{name}', found none.")
         questions = Questions.of(validation, most=plan.bleu_samples, context_turns=plan.context_turns)
-        return cls(vocabulary, learnt, held_out, questions)
+        cut = 0 if tokens is None else int((whole_lengths(learnt, context_turns=turns) > tokens).sum())
+        return cls(vocabulary, learnt, held_out, questions, cut)
 
     def epoch(self, plan: Plan, rng: np.random.Generator) -> Examples:
         """The training examples of one epoch, as the plan's transform draws them."""
@@ -184,10 +189,12 @@ class TrainingResult:
     parameters: int
     seconds: float
     history: tuple[Moment, ...]  # the untrained model first, then each epoch of this session
+    cut_contexts: int = 0  # training contexts longer than `context_tokens`
 
     def to_dict(self) -> dict[str, Any]:
         """What `--json` prints."""
         named = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "history"}
-        keys = ("epoch", "step", "loss", "perplexity", "bleu_2", "rate", "samples_per_second", "seconds")
+        has_extra = any(moment.extra_loss is not None for moment in self.history)
+        keys = [name for name in COLUMNS if name != EXTRA or has_extra]
         rows = [{key: getattr(moment, key) for key in keys} | dict(moment.more) for moment in self.history]
         return {**named, "history": rows}

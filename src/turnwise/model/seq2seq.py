@@ -94,6 +94,13 @@ class Seq2SeqModel:
         found = zip(self._each(contexts, responses, observe), contexts, strict=True)
         return [Reading(_with_the_cut(one.attention, len(context)), one.likelihood) for one, context in found]
 
+    def unread_turns(self, contexts: Sequence[Context], responses: Sequence[str]) -> list[int]:
+        """How many of each context's oldest turns `context_tokens` cuts away whole."""
+        limit = self.network.settings.context_tokens
+        if limit is None:
+            return [0] * len(contexts)
+        return [_turns_before(limit, turns) for turns in self._tokens(contexts, None)[0]]
+
     def generate(self, contexts: Sequence[Context], *, decoding: Decoding | None = None) -> list[str]:
         """A response to each context."""
         how = decoding or Decoding()

@@ -11,6 +11,7 @@ A run's folder::
 
 from __future__ import annotations
 
+import logging
 import math
 import shutil
 import time
@@ -33,12 +34,13 @@ from turnwise.model.checkpoint import Checkpoint, copy_checkpoint, read_checkpoi
 from turnwise.model.evaluation import perplexity_of
 from turnwise.model.examples import Ints
 from turnwise.model.learner import ExtraLoss, Learner, is_out_of_memory, make_accelerator, seed_step
-from turnwise.model.log import FILE, Log, Moment, Progress, Watch
+from turnwise.model.log import FILE, Log, Moment, Progress, Sums, Watch
 from turnwise.model.network import Seq2Seq
 from turnwise.model.run import Data, Plan, Portion, State, TrainingResult, Transform, Validate, check_same_run
 from turnwise.model.seq2seq import Seq2SeqModel
 from turnwise.model.settings import Recipe, Settings
 
+LOG = logging.getLogger(__name__)
 LOOK_EVERY = 50  # steps between looks at the loss: a look waits for the GPU
 SAVE_SECONDS = 600.0  # between checkpoints within an epoch
 
@@ -68,20 +70,22 @@ def train(
     """
     plan = Plan(settings, recipe, seed, transform=transform, extra_loss=extra_loss, **options)
     folder = Path(out)
-    restore(folder / "last")  # a run that was killed while it replaced its checkpoint may have left none
-    is_begun = (folder / "last").is_dir()
-    _check_folder(folder, is_begun=is_begun, resume=resume)
+    is_begun = is_run_begun(folder, resume=resume)
     loop = Loop(corpus, plan, folder, device=device, is_begun=is_begun, save_seconds=save_seconds, validate=validate)
     return loop.run(progress)
 
 
-def _check_folder(folder: Path, *, is_begun: bool, resume: bool) -> None:
+def is_run_begun(folder: Path, *, resume: bool) -> bool:
+    """Whether there is a run to go on with in a folder; one that must not be written to is an error."""
+    restore(folder / "last")  # a run that was killed while it replaced its checkpoint may have left none
+    is_begun = (folder / "last").is_dir()
     if is_begun and not resume:
         raise OutputError(f"{folder}: a training run was begun here. Give --resume to go on, or another place.")
     ours = {"untrained", "best", "last", "tensorboard", FILE}
     found = {file.name for file in folder.iterdir() if not file.name.startswith(".")} if folder.is_dir() else set()
     if not is_begun and found - ours:
         raise OutputError(f"{folder}: expected an empty folder, found {sorted(found)[0]}. Give the name of a new one.")
+    return is_begun
 
 
 class Loop:
@@ -130,9 +134,12 @@ class Loop:
     def run(self, progress: Progress | None = None) -> TrainingResult:
         """Train until the last epoch, or until it stops getting better."""
         step = self.state.step if self.is_begun else None
-        log = Log(self.folder if self.accelerator.is_main_process else None, step=step, progress=progress)
+        has_extra = self.plan.extra_loss is not None
+        folder = self.folder if self.accelerator.is_main_process else None
+        log = Log(folder, step=step, progress=progress, has_extra_loss=has_extra)
         history: list[Moment] = []
         self._sweep()
+        self._tell_what_is_cut()
         try:
             if not self.is_begun:
                 history.append(self._begin(log))
@@ -152,6 +159,12 @@ class Loop:
                 restore(self.folder / name)
             for left in self.folder.glob(f"{MARK}*"):
                 shutil.rmtree(left, ignore_errors=True)
+
+    def _tell_what_is_cut(self) -> None:
+        if self.data.cut and self.accelerator.is_main_process:
+            counts = f"{self.data.cut:,} of {len(self.data.training):,} training contexts"
+            tokens = self.plan.settings.context_tokens
+            LOG.warning("%s are longer than context_tokens=%s: only their last tokens are read.", counts, tokens)
 
     def _begin(self, log: Log) -> Moment:
         self._save("untrained")
@@ -182,12 +195,18 @@ class Loop:
         return Portion(mine if len(mine) else rows[:1], own, len(mine), tokens, len(rows))
 
     def _train_batches(self, made: Iterable[tuple[Batch, Portion]], batches: int, log: Log) -> None:
-        watch = Watch(self.state.loss, self.state.tokens, self.device)
+        before = Sums(self.state.loss, self.state.tokens, self.state.extra_loss, self.state.samples)
+        watch = Watch(before, self.device)
         for batch, portion in made:
             seed_step(self.plan.seed, self.state.epoch, self.state.done, self.accelerator.process_index)
-            shares = {"token_share": portion.token_share, "sample_share": portion.sample_share}
-            loss = self.learner.step(batch, own_tokens=portion.own_tokens, **shares)
-            watch.add(loss, portion.tokens, portion.samples)
+            losses = self.learner.step(
+                batch,
+                own_tokens=portion.own_tokens,
+                own_samples=portion.own_samples,
+                token_share=portion.token_share,
+                sample_share=portion.sample_share,
+            )
+            watch.add(*losses, tokens=portion.tokens, samples=portion.samples)
             self.state = replace(self.state, done=self.state.done + 1, step=self.state.step + 1)
             if self.state.done == batches:
                 self._look(watch, batches, log, is_logged=False)
@@ -197,11 +216,11 @@ class Loop:
                     self._save("last", is_resumable=True)
 
     def _look(self, watch: Watch, batches: int, log: Log, *, is_logged: bool) -> None:
-        loss, tokens = watch.total(self.accelerator)
-        if not math.isfinite(loss):
-            raise self._diverged(f"the loss became {loss}")
+        total = watch.total(self.accelerator)
+        if not math.isfinite(total.loss):
+            raise self._diverged(f"the loss became {total.loss}")
         seconds = time.monotonic() - self.started
-        self.state = replace(self.state, loss=loss, tokens=tokens, seconds=seconds)
+        self.state = replace(self.state, **total._asdict(), seconds=seconds)
         self.speed = watch.samples_per_second
         log.tell(self._moment(self.state, batches), is_logged=is_logged)
 
@@ -220,6 +239,8 @@ class Loop:
             done=0,
             loss=0.0,
             tokens=0,
+            extra_loss=0.0,
+            samples=0,
             lowest=moment.perplexity if is_lower else ended.lowest,
             stalled=0 if is_lower else ended.stalled + 1,
             rate=ended.rate / 2 if self.plan.recipe.halve_when_stalled and not is_lower else ended.rate,
@@ -262,8 +283,11 @@ class Loop:
 
     def _moment(self, state: State, batches: int) -> Moment:
         loss = state.loss / state.tokens if state.tokens else None
+        has_extra = self.plan.extra_loss is not None and state.samples
+        extra = state.extra_loss / state.samples if has_extra else None
         seconds = time.monotonic() - self.started
-        return Moment(state.epoch, state.step, state.done, batches, loss, state.rate, self.speed, seconds)
+        counts = state.epoch, state.step, state.done, batches
+        return Moment(*counts, loss, state.rate, self.speed, seconds, extra_loss=extra)
 
     # --- Writing, and giving up ---------------------------------------------------------------------------------------
 
@@ -307,7 +331,7 @@ class Loop:
         parameters = sum(weight.numel() for weight in self.network.parameters())
         ended = self.state
         counts = ended.epoch - 1, ended.step, ended.best_epoch, parameters
-        return TrainingResult(str(self.folder), *counts, ended.seconds, tuple(history))
+        return TrainingResult(str(self.folder), *counts, ended.seconds, tuple(history), self.data.cut)
 
 
 @contextmanager

@@ -105,6 +105,13 @@ def test_what_was_cut_is_in_the_result_and_counted_for_each_call(model: Load) ->
     assert written.to_dict()["cut"] == {"contexts": 2, "turns": 1 + 2}
 
 
+def test_turns_that_are_not_read_are_told(model: Load) -> None:
+    loaded = model("gpt2", window=12)  # four turns of three tokens, the response among them
+    contexts = [["aa", "bb", "cc", "dd", "ee"], ["aa", "bb"]]
+    assert loaded.unread_turns(contexts, ["ff", "cc"]) == [2, 0]
+    assert loaded.attend(contexts[:1], ["ff"])[0].tokens.tolist() == [0, 0, 2, 2, 2]
+
+
 def test_what_is_longer_than_the_window_is_left_out_and_counted(model: Load) -> None:
     corpus = plain(("aa", "bb"), ("aa", "b" * 40), ("c" * 40, "dd"), ("ee", "ff"))
     found = perplexity(model("gpt2", window=12), corpus)

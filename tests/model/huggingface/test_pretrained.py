@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import shutil
@@ -74,9 +75,31 @@ def test_a_folder_without_configuration_is_refused(tmp_path: Path) -> None:
     assert "holds no config.json" in message(tmp_path)
 
 
-@pytest.mark.parametrize("given", ["/no/such/folder", "./missing", "a/b/c", "missing.gguf"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        "/no/such/folder",
+        "./missing",
+        "~/missing",
+        "a/b/c",
+        "missing/",
+        "runs\\missing",
+        "missing.gguf",
+        "best.SAFETENSORS",
+    ],
+)
 def test_a_path_that_does_not_exist_is_refused(given: str) -> None:
     assert message(given) == f"No checkpoint at '{given}': there is no such folder or file."
+
+
+def test_what_is_missing_in_a_folder_that_is_here_is_not_looked_for_on_the_hub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "mine").mkdir(parents=True)
+    assert message("runs/mien") == "No checkpoint at 'runs/mien': there is no such folder or file."
+    assert pretrained.source_of("Qwen/Qwen2.5-0.5B") == pretrained.Source("Qwen/Qwen2.5-0.5B")
+    assert pretrained.source_of("gpt2") == pretrained.Source("gpt2")
 
 
 def test_a_file_that_is_no_checkpoint_is_refused(file: Callable[[str, str | bytes], Path]) -> None:
@@ -197,6 +220,18 @@ def test_quiet_loading_shows_no_bar(checkpoint: Folder, capfd: pytest.CaptureFix
     assert capfd.readouterr().err == ""
     load_huggingface(checkpoint("gpt2"))
     assert "Loading weights" in shown and "Loading weights" in capfd.readouterr().err  # afterwards as before
+
+
+def test_quiet_loading_shows_no_bar_of_the_gguf_reader(capfd: pytest.CaptureFixture[str]) -> None:
+    reader: Any = importlib.import_module("transformers.modeling_gguf_pytorch_utils")
+    with pretrained.silent(True):
+        assert list(reader.tqdm([1, 2], desc="Converting")) == [1, 2]
+    assert capfd.readouterr().err == ""
+    for is_quiet in (False, True):  # not asked to be quiet, and afterwards as before
+        with pretrained.silent(is_quiet):
+            pass
+        assert list(reader.tqdm([1, 2], desc="Converting")) == [1, 2]
+        assert "Converting" in capfd.readouterr().err
 
 
 def test_a_missing_extra_prints_its_install_line(checkpoint: Folder, monkeypatch: pytest.MonkeyPatch) -> None:

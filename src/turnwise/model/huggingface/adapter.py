@@ -103,6 +103,10 @@ class HuggingFaceModel:
         samples = self._noted(self.sampler.pairs(contexts, responses))
         return in_batches(samples, self.options.batch_size, partial(likelihoods, self.network))
 
+    def unread_turns(self, contexts: Sequence[Context], responses: Sequence[str]) -> list[int]:
+        """How many of each context's oldest turns do not fit into the window."""
+        return [sample.cut for sample in self.sampler.pairs(contexts, responses)]
+
     def generate(self, contexts: Sequence[Context], *, decoding: Decoding | None = None) -> list[str]:
         """A response to each context. A sample depends on the seed and its context; for another, change the seed."""
         self._must_write("generate")

@@ -17,6 +17,7 @@ from turnwise.model.loading import choose_device
 
 DTYPES = ("float32", "float16", "bfloat16")
 SAMPLED = 1024  # values of each tensor that go into the fingerprint
+FILES = (".gguf", ".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".json", ".zip", ".gz", ".tar")  # no hub name ends so
 PROBED = 8  # tokens that show whether a network looks ahead
 
 
@@ -49,9 +50,20 @@ def source_of(path_or_name: str | Path) -> Source:
         return _folder(path)
     if path.exists():
         raise UsageError(f"A checkpoint is a folder, a .gguf file or a hub name; '{given}' is another kind of file.")
-    if path.is_absolute() or given.startswith((".", "~")) or given.count("/") > 1 or path.suffix == ".gguf":
+    if _is_path(given):
         raise UsageError(f"No checkpoint at '{given}': there is no such folder or file.")
     return Source(given)
+
+
+def _is_path(given: str) -> bool:
+    """Whether a name can only be a path: a hub name is NAME or OWNER/NAME, and may have a dot in it (Qwen2.5-0.5B).
+
+    Where OWNER is a folder here, such as runs/, its NAME was looked for in it.
+    """
+    is_file = Path(given).suffix.lower() in FILES
+    is_inside = "/" in given and Path(given.partition("/")[0]).is_dir()
+    has_parts = given.count("/") > 1 or given.endswith("/") or "\\" in given
+    return Path(given).is_absolute() or given.startswith((".", "~")) or is_file or has_parts or is_inside
 
 
 def _gguf(path: Path) -> Source:
@@ -99,12 +111,15 @@ def readable(source: Source) -> Iterator[None]:
 def silent(is_quiet: bool) -> Iterator[None]:
     """Without the progress bars of transformers and its hub, where quiet is asked for; afterwards as before."""
     bars: Any = import_module("transformers.utils.logging")  # its functions are not typed
-    was_shown = bars.is_progress_bar_enabled()
+    gguf: Any = import_module("transformers.modeling_gguf_pytorch_utils")
+    was_shown, own = bars.is_progress_bar_enabled(), gguf.tqdm
     if is_quiet:
         bars.disable_progress_bar()
+        gguf.tqdm = bars.tqdm  # the reader of GGUF has a bar of its own, which heeds no switch
     try:
         yield
     finally:
+        gguf.tqdm = own
         if is_quiet and was_shown:
             bars.enable_progress_bar()
 
