@@ -96,6 +96,14 @@ def test_the_speeds_of_probing_are_those_committed() -> None:
     check_shown("probe.md", "probe speed", ROOT / "benchmarks" / "probe_speed.py", "--table")
 
 
+def test_the_speed_of_engagement_is_what_the_benchmark_found() -> None:
+    check_shown("engage.md", "engage speed", ROOT / "benchmarks" / "engage_speed.py", "--table")
+
+
+def test_the_table_of_the_chat_model_is_what_the_study_prints() -> None:
+    check_shown("results.md", "chat model", ROOT / "examples" / "chat_model.py", "--table")
+
+
 @pytest.mark.parametrize("table", ["presets", "das"])
 def test_the_tables_of_trained_variants_are_those_committed(table: str) -> None:
     check_shown("results.md", table, ROOT / "examples" / "trained_variants.py", "--table", table)

@@ -79,10 +79,30 @@ def probe_encodings(corpus: Corpus, work: Path) -> Finding:
     return Finding(found.result.to_dict(), section, found.result.origin)
 
 
+def predict_engagement(corpus: Corpus, work: Path) -> Finding:
+    """How much of real conversations remains, predicted from single turns; the corpus of the study is not asked.
+
+    A weak label learnt from made dialogues would show nothing of how people talk.
+    """
+    from turnwise.engage.demonstration import missing_packages, small_depth
+    from turnwise.engage.output import chosen_cases, chosen_conversation
+    from turnwise.engage.report import ANCHOR, QUESTION, TITLE, depth_section
+
+    if missing := missing_packages():
+        why = f"Not installed: {', '.join(missing)}. Try: pip install 'turnwise[models,demo]'."
+        return _said_missing(Section(TITLE, ANCHOR, QUESTION, [Prose(why)], lead="Not measured."), why, corpus)
+    found = small_depth()
+    section = depth_section(found, conversation=chosen_conversation(found), cases=chosen_cases(found))
+    return Finding(found.to_dict(), section, found.origin)
+
+
 def _not_measured(title: str, anchor: str, question: str, corpus: Corpus) -> Finding:
     """A section that says what is missing."""
     missing = "This instrument trains and reads models, and torch is not installed: pip install 'turnwise[models]'."
-    section = Section(title, anchor, question, [Prose(missing)], lead="Not measured.")
+    return _said_missing(Section(title, anchor, question, [Prose(missing)], lead="Not measured."), missing, corpus)
+
+
+def _said_missing(section: Section, missing: str, corpus: Corpus) -> Finding:
     return Finding({"not_measured": missing}, section, Origin(corpus=f"{corpus.name}@{corpus.fingerprint}"))
 
 
@@ -91,4 +111,5 @@ INSTRUMENTS: dict[str, Instrument] = {
     "overlap": Instrument("Is the test set in the training set?", measure_overlap),
     "distract": Instrument("Does the model look at what matters?", measure_distraction),
     "probe": Instrument("What does the encoding of a context know?", probe_encodings),
+    "engage": Instrument("Is the user engaged, turn by turn?", predict_engagement),
 }

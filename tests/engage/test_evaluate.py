@@ -1,0 +1,314 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from turnwise.engage.baselines import BASELINES
+from turnwise.engage.evaluate import SELECTED, evaluate, without_selected
+from turnwise.engage.human_sets import HumanSet, halves, item_key, read_human
+from turnwise.engage.protocol import Dialogue, Floats
+from turnwise.errors import UsageError
+from turnwise.metrics import Resampling
+
+QUICK = Resampling(resamples=300, method="percentile")
+N = 40
+
+
+@dataclass(frozen=True)
+class Known:
+    """A rater that has its scores from a table."""
+
+    name: str
+    scores: Mapping[str, float]
+
+    def rate(self, dialogues: Sequence[Dialogue]) -> Floats:
+        return np.array([self.scores[item_key(one)] for one in dialogues], dtype=np.float32)
+
+
+@pytest.fixture
+def people() -> HumanSet:
+    """Forty turns of one to nine words, rated by three people who like long ones; one metric scores 39 of them."""
+    rng = np.random.default_rng(5)
+    words = rng.integers(1, 10, N)
+    dialogues = tuple(
+        (*["Hi ."] * (place % 3), " ".join([f"w{place}"] * int(count))) for place, count in enumerate(words)
+    )
+    ratings = np.clip(np.round(words[:, None] / 2 + rng.normal(0, 1.2, (N, 3))), 1, 5)
+    bleu = rng.normal(size=N)
+    bleu[7] = math.nan
+    clusters = tuple(str(place) for place in range(N))
+    return HumanSet(
+        "people", dialogues, ratings, clusters, ("ann", "bob", "eve"), {"bleu": bleu}, "engagement", "Mine."
+    )
+
+
+def known(people: HumanSet, *, noise: float, seed: int = 1) -> Known:
+    """A rater that knows people's mean, but for some noise."""
+    values = people.mean + np.random.default_rng(seed).normal(0, noise, len(people))
+    return Known(f"known@{seed}", dict(zip(people.keys, values.astype(np.float32).tolist(), strict=True)))
+
+
+def values_of(rater: Known, people: HumanSet) -> list[float]:
+    return [rater.scores[key] for key in people.keys]
+
+
+def of_set(found: Any, name: str = "people") -> dict[str, Any]:
+    shown: dict[str, Any] = json.loads(json.dumps(found.to_dict()))
+    return dict(shown["sets"][name])
+
+
+def partial_spearman(x: Any, y: Any, z: Any) -> float:
+    """(r_xy − r_xz r_yz) / sqrt((1 − r_xz²)(1 − r_yz²)) of ranks."""
+    xy, xz, yz = (stats.spearmanr(*pair)[0] for pair in ((x, y), (x, z), (y, z)))
+    return float((xy - xz * yz) / math.sqrt((1 - xz**2) * (1 - yz**2)))
+
+
+def test_correlations_are_scipys(people: HumanSet) -> None:
+    rater = known(people, noise=1.0)
+    one = of_set(evaluate({"mine": rater}, [people], resampling=QUICK))["models"]["mine"]
+    x, y = values_of(rater, people), people.mean
+    assert one["pearson"] == pytest.approx(stats.pearsonr(x, y)[0])
+    assert one["spearman"] == pytest.approx(stats.spearmanr(x, y)[0])
+    assert one["kendall"] == pytest.approx(stats.kendalltau(x, y)[0])
+    assert one["n"] == N
+    low, high = one["interval"]
+    assert low < one["spearman"] < high
+    assert one["interval"] == one["intervals"]["spearman"]
+    assert set(one["intervals"]) == {"pearson", "spearman", "kendall", "partial_given_length"}
+
+
+def test_the_ceiling_is_one_annotator_against_the_rest(people: HumanSet) -> None:
+    found = of_set(evaluate({"mine": known(people, noise=1.0)}, [people], resampling=QUICK))
+    for kind, measure in (("spearman", stats.spearmanr), ("pearson", stats.pearsonr)):
+        each = [measure(people.ratings[:, j], np.delete(people.ratings, j, axis=1).mean(axis=1))[0] for j in range(3)]
+        assert found["ceilings"][kind]["value"] == pytest.approx(np.mean(each))
+    assert found["ceiling"] == found["ceilings"]["spearman"]["value"]
+    assert (found["n"], found["annotators"], found["annotators_in_all"]) == (N, 3, 3)
+    mine = found["models"]["mine"]
+    assert mine["share_of_ceiling"] == pytest.approx(mine["spearman"] / found["ceiling"])
+
+
+def test_length_is_held_fixed(people: HumanSet) -> None:
+    rater = known(people, noise=1.0)
+    found = of_set(evaluate({"mine": rater}, [people], resampling=QUICK))
+    words = [len(dialogue[-1].split()) for dialogue in people.dialogues]
+    expected = partial_spearman(values_of(rater, people), people.mean, words)
+    assert found["models"]["mine"]["partial_given_length"] == pytest.approx(expected)
+    count = found["baselines"]["word_count"]
+    assert count["partial_given_length"] is None
+    assert "held fixed" in count["reasons"]["partial_given_length"]
+
+
+def test_every_baseline_stands_beside_the_models(people: HumanSet) -> None:
+    found = of_set(evaluate({"mine": known(people, noise=1.0)}, [people], resampling=QUICK))
+    assert list(found["baselines"]) == list(BASELINES)
+    words = [len(dialogue[-1].split()) for dialogue in people.dialogues]
+    assert found["baselines"]["word_count"]["spearman"] == pytest.approx(stats.spearmanr(words, people.mean)[0])
+    assert set(found["baselines"]["random"]) == set(found["models"]["mine"])
+
+
+def test_other_metrics_are_scored_where_they_have_scores(people: HumanSet) -> None:
+    one = of_set(evaluate({}, [people], resampling=QUICK))["metrics"]["bleu"]
+    kept = np.isfinite(people.metrics["bleu"])
+    assert one["n"] == N - 1
+    assert one["spearman"] == pytest.approx(stats.spearmanr(people.metrics["bleu"][kept], people.mean[kept])[0])
+
+
+def test_a_constant_rater_says_why_it_has_no_number(people: HumanSet) -> None:
+    rater = Known("flat", dict.fromkeys(people.keys, 0.5))
+    one = of_set(evaluate({"flat": rater}, [people], resampling=QUICK))["models"]["flat"]
+    assert one["spearman"] is None
+    assert one["interval"] is None
+    assert "constant" in one["reasons"]["spearman"]
+    assert "constant" in one["reasons"]["share_of_ceiling"]
+
+
+def test_without_a_second_annotator_there_is_no_ceiling(people: HumanSet) -> None:
+    alone = replace(people, ratings=people.ratings[:, :1], annotators=("ann",))
+    found = of_set(evaluate({"mine": known(alone, noise=1.0)}, [alone], resampling=QUICK))
+    assert found["ceiling"] is None
+    assert found["models"]["mine"]["share_of_ceiling"] is None
+    assert "there is no ceiling" in found["models"]["mine"]["reasons"]["share_of_ceiling"]
+
+
+def test_signatures_name_set_rater_and_what_was_measured(people: HumanSet) -> None:
+    one = of_set(evaluate({"mine": known(people, noise=1.0)}, [people], resampling=QUICK))["models"]["mine"]
+    assert f"corpus:people@{people.fingerprint}|" in one["signature"]
+    assert "rater:known@1" in one["signature"]
+    assert "correlation:spearman" in one["signature"]
+    assert "correlation:kendall" in one["signatures"]["kendall"]
+
+
+# --- Comparisons ------------------------------------------------------------------------------------------------------
+
+
+def test_models_meet_the_best_baseline_and_each_other(people: HumanSet) -> None:
+    raters = {"good": known(people, noise=0.2), "bad": known(people, noise=9.0, seed=2)}
+    found = of_set(evaluate(raters, [people], resampling=QUICK))
+    values = {name: one["spearman"] for name, one in found["baselines"].items() if one["spearman"] is not None}
+    best = max(values, key=lambda name: values[name])  # nobody asks anything, so question_mark has none
+    assert "question_mark" not in values
+    pairs = [(one["first"], one["second"], one["second_is"]) for one in found["comparisons"]]
+    assert pairs == [("good", best, "baseline"), ("bad", best, "baseline"), ("good", "bad", "model")]
+    last = found["comparisons"][-1]
+    expected = found["models"]["good"]["spearman"] - found["models"]["bad"]["spearman"]
+    assert last["difference"]["value"] == pytest.approx(expected)
+    assert last["difference"]["n"] == N
+    assert last["p_value"] < 0.05
+
+
+def test_williams_t_is_that_of_its_formula(people: HumanSet) -> None:
+    raters = {"a": known(people, noise=0.5), "b": known(people, noise=2.0, seed=2)}
+    found = of_set(evaluate(raters, [people], baselines={}, resampling=QUICK))["comparisons"][0]["williams"]
+    a, b = (values_of(one, people) for one in raters.values())
+    r12, r13, r23 = (stats.pearsonr(*pair)[0] for pair in ((people.mean, a), (people.mean, b), (a, b)))
+    determinant = np.linalg.det(np.corrcoef([people.mean, a, b]))
+    spread = 2 * determinant * (N - 1) / (N - 3) + ((r12 + r13) / 2) ** 2 * (1 - r23) ** 3
+    t = (r12 - r13) * math.sqrt((N - 1) * (1 + r23) / spread)
+    assert found["statistic"] == pytest.approx(t)
+    assert found["p_value"] == pytest.approx(2 * stats.t.sf(abs(t), N - 3))
+    assert (found["n"], found["degrees_of_freedom"]) == (N, N - 3)
+
+
+def test_p_values_are_corrected_over_all_sets(people: HumanSet) -> None:
+    other = replace(people, name="other", ratings=people.ratings[::-1].copy())
+    raters = {"a": known(people, noise=0.5), "b": known(people, noise=2.0, seed=2)}
+    found = evaluate(raters, [people, other], resampling=QUICK).to_dict()["sets"]
+    compared = [one for each in found.values() for one in each["comparisons"]]
+    for tests in (compared, [one["williams"] for one in compared]):
+        ordered = sorted(tests, key=lambda one: one["p_value"])
+        assert len(ordered) == 6
+        largest = 0.0
+        for rank, one in enumerate(ordered):
+            largest = max(largest, min(1.0, one["p_value"] * (6 - rank)))
+            assert one["p_holm"] == pytest.approx(largest)
+
+
+def test_dialogues_are_drawn_whole_and_williams_says_what_it_assumes(people: HumanSet) -> None:
+    shared = replace(people, clusters=tuple(str(place // 2) for place in range(N)))
+    found = of_set(evaluate({"mine": known(people, noise=1.0)}, [shared], resampling=QUICK))
+    (one,) = found["comparisons"]
+    assert "dialogues:20" in one["difference"]["signature"]
+    assert one["note"] == "Williams' t takes 40 items of 20 dialogues as independent."
+    assert (
+        "note" not in of_set(evaluate({"mine": known(people, noise=1)}, [people], resampling=QUICK))["comparisons"][0]
+    )
+
+
+# --- What was selected on ---------------------------------------------------------------------------------------------
+
+
+def test_items_of_the_selection_are_left_out_for_every_rater(people: HumanSet) -> None:
+    raters = {"mine": known(people, noise=1.0), "other": known(people, noise=1.0, seed=2)}
+    half = halves(people)
+    found = of_set(evaluate(raters, [people], resampling=QUICK, selected_on={"mine": half.selection.keys}))
+    assert found["n"] == 20
+    assert {one["n"] for kind in ("models", "baselines") for one in found[kind].values()} == {20}
+    assert found["left_out"] == {"used for the selection of mine": 20}
+    assert found["note"] == "Mine. 20 items that mine was selected on are left out for all raters."
+    rater = raters["other"]
+    expected = stats.spearmanr(values_of(rater, half.reported), half.reported.mean)[0]
+    assert found["models"]["other"]["spearman"] == pytest.approx(expected)
+
+
+def test_items_of_several_selections_are_all_left_out(people: HumanSet) -> None:
+    both = without_selected(people, {"a": people.keys[:5], "b": people.keys[3:8], "c": ["elsewhere"]})
+    assert both.keys == people.keys[8:]
+    assert both.left_out == {"used for the selection of a, b": 8}
+
+
+@pytest.mark.parametrize("left", [0, 9])
+def test_a_set_that_was_selected_on_is_not_reported(people: HumanSet, left: int) -> None:
+    used = {"mine": people.keys[left:]}
+    with pytest.raises(UsageError, match="used for the selection of mine") as caught:
+        evaluate({"mine": known(people, noise=1.0)}, [people], resampling=QUICK, selected_on=used)
+    assert f"{N - left} of {N} items" in str(caught.value)
+    assert "--reproduce-paper" in str(caught.value)
+
+
+def test_ten_items_left_are_reported(people: HumanSet) -> None:
+    used = {"mine": people.keys[10:]}
+    found = of_set(evaluate({"mine": known(people, noise=1.0)}, [people], resampling=QUICK, selected_on=used))
+    assert found["n"] == 10
+
+
+def test_the_papers_way_keeps_the_items_and_is_marked(people: HumanSet) -> None:
+    raters = {"mine": known(people, noise=1.0), "other": known(people, noise=1.0, seed=2)}
+    used = {"mine": people.keys}
+    result = evaluate(raters, [people], resampling=QUICK, selected_on=used, reproduce_paper=True)
+    found = of_set(result)
+    assert found["n"] == N
+    assert found["models"]["mine"]["mark"] == SELECTED == "selected on this set"
+    assert "mark" not in found["models"]["other"]
+    assert found["note"] == "Mine. mine: selected on this set."
+    assert "selected:True" in found["models"]["mine"]["signature"]
+    assert "mine (selected on this set)" in result.csv()
+
+
+def test_a_selection_elsewhere_changes_nothing(people: HumanSet) -> None:
+    found = evaluate({"mine": known(people, noise=1.0)}, [people], resampling=QUICK, selected_on={"mine": ["else"]})
+    assert of_set(found) == of_set(evaluate({"mine": known(people, noise=1.0)}, [people], resampling=QUICK))
+
+
+# --- Bad input and tables ---------------------------------------------------------------------------------------------
+
+
+def test_what_does_not_fit_together_is_refused(people: HumanSet) -> None:
+    rater = known(people, noise=1.0)
+    with pytest.raises(UsageError, match="at least one set"):
+        evaluate({"mine": rater}, [])
+    with pytest.raises(UsageError, match="Two sets are called 'people'"):
+        evaluate({"mine": rater}, [people, people])
+    with pytest.raises(UsageError, match=r"Unknown rater 'mime'\. Did you mean 'mine'\?"):
+        evaluate({"mine": rater}, [people], selected_on={"mime": people.keys})
+
+
+def test_a_rater_that_leaves_turns_out_is_a_bug(people: HumanSet) -> None:
+    @dataclass(frozen=True)
+    class Short:
+        name: str = "short"
+
+        def rate(self, dialogues: Sequence[Dialogue]) -> Floats:
+            return np.zeros(3, dtype=np.float32)
+
+    with pytest.raises(ValueError, match="short: expected a score for each of 40 dialogues"):
+        evaluate({"short": Short()}, [people], resampling=QUICK)
+
+
+def test_the_table_has_a_row_for_the_ceiling_and_each_rater(people: HumanSet) -> None:
+    result = evaluate({"mine": known(people, noise=1.0)}, [people], resampling=QUICK)
+    rows = list(csv.DictReader(io.StringIO(result.csv())))
+    assert [(row["kind"], row["rater"]) for row in rows] == [
+        ("ceiling", "annotators"),
+        ("model", "mine"),
+        *(("baseline", name) for name in BASELINES),
+        ("metric", "bleu"),
+    ]
+    assert float(rows[1]["spearman"]) == of_set(result)["models"]["mine"]["spearman"]
+    assert len(result.rows()) == len(rows)
+    assert all(len(row) == len(result.table().columns) for row in result.rows())
+    assert r"\toprule" in result.latex()
+    assert "people: Mine." in result.latex()
+
+
+def test_words_reach_0_725_on_dailydialog_human_and_pass_the_ceiling(data: Path) -> None:
+    folder = data / "dailydialog_human"
+    if not folder.is_dir():
+        pytest.skip(f"no DailyDialog-Human in {data} (TURNWISE_DATA)")
+    found = of_set(evaluate({}, [read_human(folder)], resampling=QUICK), "dailydialog-human")
+    words = found["baselines"]["word_count"]
+    assert words["spearman"] == pytest.approx(0.725, abs=5e-4)
+    assert words["share_of_ceiling"] > 1
+    assert found["baselines"]["position"]["spearman"] is None  # every rated turn is the second
+    assert (found["annotators"], found["annotators_in_all"]) == (3, 24)
+    assert found["note"] == "The file has 3 annotators per item; the paper says 5."

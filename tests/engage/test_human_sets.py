@@ -1,0 +1,322 @@
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from turnwise.engage.human_sets import HumanSet, dialogues_of, halves, item_key, read_human
+from turnwise.errors import CorpusError, TurnwiseError, UsageError
+
+File = Callable[[str, str | bytes], Path]
+
+FED: list[dict[str, Any]] = [
+    {
+        "context": "User: Hi!\nUser: Anyone there?",
+        "response": "System: Hello.",
+        "annotations": {"Engaging": [2, 1, 0], "Fluent": [1, 1, 1]},
+    },
+    {
+        "context": "User: Hi!\nUser: Anyone there?\nSystem: Hello.\nUser: So?",
+        "response": "System: What do you like?",
+        "annotations": {"Engaging": [2, 2, "N/A"], "Fluent": [0, 1, 1]},
+    },
+    {"context": "User: Bye.", "response": "System: Oh.", "annotations": {"Fluent": [1, 0, 0]}},
+    {"context": "User: Hi!\nSystem: Hello.", "annotations": {"Overall": [3, 4, 5]}},
+]
+TABLE = "context,response,ann,bob,length\nHi. __eou__ Hello.,How are you?,1,2,3\nBye.,See you.,,4,2\n"
+FORM = ["WorkerId", *(f"Input.{what}{k}" for k in range(1, 11) for what in ("query", "response"))]
+FORM += [f"Answer.pair{k}" for k in range(1, 11)]
+
+
+@pytest.fixture
+def fed(file: File) -> Path:
+    return file("fed_data.json", json.dumps(FED))
+
+
+def rated(clusters: list[str], *, name: str = "set") -> HumanSet:
+    """Items that differ in their last turn, by the dialogues they come from."""
+    dialogues = tuple(("Hi.", f"{number} of {cluster}") for number, cluster in enumerate(clusters))
+    ratings = np.arange(len(clusters), dtype=np.float64)[:, None]
+    return HumanSet(name, dialogues, ratings, tuple(clusters), ("ann",), {"bleu": -ratings[:, 0]})
+
+
+# --- FED --------------------------------------------------------------------------------------------------------------
+
+
+def test_fed_turns_are_items_with_their_merged_contexts(fed: Path) -> None:
+    found = read_human(fed)
+    assert found.dialogues == (
+        ("Hi! Anyone there?", "Hello."),
+        ("Hi! Anyone there?", "Hello.", "So?", "What do you like?"),
+    )
+    assert (found.name, found.aspect, found.annotators) == ("fed", "Engaging", ("1", "2", "3"))
+
+
+def test_an_annotator_who_could_not_say_leaves_a_gap(fed: Path) -> None:
+    found = read_human(fed)
+    assert found.ratings[0].tolist() == [2, 1, 0]
+    assert found.ratings[1].tolist()[:2] == [2, 2]
+    assert math.isnan(found.ratings[1, 2])
+    assert found.mean.tolist() == [1.0, 2.0]
+    assert found.annotators_per_item == 2.5
+
+
+def test_whole_dialogues_and_turns_without_the_aspect_are_counted(fed: Path) -> None:
+    assert read_human(fed).left_out == {"rated as a whole dialogue": 1, "no rating of 'Engaging'": 1}
+    assert read_human(fed, aspect="fluent").left_out == {"rated as a whole dialogue": 1}
+
+
+def test_another_aspect_can_be_asked_for(fed: Path) -> None:
+    assert read_human(fed, aspect="Fluent").mean.tolist() == pytest.approx([1, 2 / 3, 1 / 3])
+
+
+def test_turns_of_one_fed_dialogue_are_known_as_such(fed: Path) -> None:
+    first, second, third = read_human(fed, aspect="Fluent").clusters
+    assert first == second != third
+
+
+def test_fed_is_read_compressed(fed: Path, file: File) -> None:
+    packed = file("packed/fed_data.json.gz", gzip.compress(fed.read_bytes()))
+    assert read_human(packed).fingerprint == read_human(fed).fingerprint
+
+
+def test_fed_says_that_nobody_is_named(fed: Path) -> None:
+    assert "not named" in read_human(fed).note
+    assert "2.5 annotators per item; the paper says 5" in read_human(fed).note
+
+
+# --- DailyDialog-Human ------------------------------------------------------------------------------------------------
+
+
+def form(*workers: tuple[str, int]) -> str:
+    """The form of the workers, each of whom gives pair k the rating 1 + (k + shift) modulo 5."""
+    texts = [text for k in range(1, 11) for text in (f"Query {k} ?", f"Reply {k} .")]
+    lines = [[worker, *texts, *(str(1 + (k + shift) % 5) for k in range(1, 11))] for worker, shift in workers]
+    return "\n".join(",".join(line) for line in [FORM, *lines]) + "\n"
+
+
+def test_workers_of_dailydialog_human_are_named(file: File) -> None:
+    found = read_human(file("DailyDialog_annotated.csv", form(("W1", 0), ("W2", 1))))
+    assert (len(found), found.annotators, found.name) == (10, ("W1", "W2"), "dailydialog-human")
+    assert found.ratings[0].tolist() == [2, 3]
+    assert found.dialogues[0] == ("Query 1 ?", "Reply 1 .")
+    assert found.note == "The file has 2 annotators per item; the paper says 5."
+
+
+def test_the_other_file_of_the_folder_brings_earlier_metrics(file: File) -> None:
+    file("human/DailyDialog_annotated.csv", form(("W1", 0)))
+    scores = "query,response,human_score,Ruber,Eng\nQuery 2 ?,Reply 2 .,3,0.5,0.25\nQuery 2 ?,Other,3,0.1,0.2\n"
+    folder = file("human/Eng_Scores_all.csv", scores).parent
+    found = read_human(folder)
+    assert len(found) == 10
+    assert found.metrics["Ruber"][1] == 0.5
+    assert np.isnan(np.delete(found.metrics["Ruber"], 1)).all()
+    assert list(read_human(folder, metrics=["Eng"]).metrics) == ["Eng"]
+    with pytest.raises(UsageError, match=r"Unknown metric 'Rubber'\. Did you mean 'Ruber'\?"):
+        read_human(folder, metrics=["Rubber"])
+
+
+def test_replies_to_one_query_are_of_one_dialogue(file: File) -> None:
+    rows = ["query,response,human_score,Eng", "a ?,b .,3,1", "a ?,b .,4,1", "a ?,c .,1,2", "d ?,e .,2,3"]
+    found = read_human(file("Eng_Scores_x.csv", "\n".join(rows)))
+    assert found.ratings[0].tolist() == [3, 4]
+    assert found.clusters[0] == found.clusters[1] != found.clusters[2]
+
+
+def test_the_words_of_the_reply_reach_0_725_on_the_real_pairs(data: Path) -> None:
+    folder = data / "dailydialog_human"
+    if not folder.is_dir():
+        pytest.skip(f"no DailyDialog-Human in {data} (TURNWISE_DATA)")
+    found = read_human(folder)
+    words = [len(dialogue[-1].split()) for dialogue in found.dialogues]
+    assert (len(found), len(found.annotators), found.annotators_per_item) == (300, 24, 3)
+    assert stats.spearmanr(words, found.mean)[0] == pytest.approx(0.725, abs=5e-4)
+    assert found.note == "The file has 3 annotators per item; the paper says 5."
+    assert set(found.metrics) >= {"Eng_Score_MeanPooling", "Eng_Score_MaxPooling"}
+    assert all(np.isfinite(values).all() for values in found.metrics.values())
+    assert [len(half) for half in halves(found)] == [150, 150]
+
+
+# --- Tables -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_table_has_a_column_for_each_annotator(file: File) -> None:
+    found = read_human(file("mine.csv", TABLE), metrics=["length"])
+    assert found.dialogues == (("Hi.", "Hello.", "How are you?"), ("Bye.", "See you."))
+    assert (found.name, found.annotators) == ("mine", ("ann", "bob"))
+    assert found.mean.tolist() == [1.5, 4.0]
+    assert found.metrics["length"].tolist() == [3, 2]
+
+
+def test_tables_of_every_kind_hold_the_same(file: File, tmp_path: Path) -> None:
+    rows = [
+        {"context": ["Hi.", "Hello."], "response": "How are you?", "ann": 1, "bob": 2, "length": 3},
+        {"context": ["Bye."], "response": "See you.", "ann": None, "bob": 4, "length": 2},
+    ]
+    lines = "\n".join(map(json.dumps, rows))
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "mine.parquet")
+    paths = [
+        file("mine.csv", TABLE),
+        file("lines.csv", TABLE.replace("Hi. __eou__ Hello.", '"Hi.\nHello."')),
+        file("mine.tsv", TABLE.replace(",", "\t")),
+        file("mine.csv.gz", gzip.compress(TABLE.encode())),
+        file("mine.jsonl", lines),
+        file("mine.jsonl.gz", gzip.compress(lines.encode())),
+        tmp_path / "mine.parquet",
+    ]
+    assert len({read_human(path, metrics=["length"]).fingerprint for path in paths}) == 1
+
+
+def test_columns_that_number_or_name_rows_are_no_annotators(file: File) -> None:
+    text = ",context,response,dialogue_id,id,system,ann\n0,a,b,7,1,Meena,3\n1,c,d,7,2,Mitsuku,4\n"
+    found = read_human(file("mine.csv", text))
+    assert (found.annotators, found.clusters) == (("ann",), ("7", "7"))
+    assert found.note == "Columns without numbers were not read: system."
+
+
+def test_rows_without_a_rating_are_left_out_and_counted(file: File) -> None:
+    found = read_human(file("mine.csv", "context,response,ann\na,b,1\nc,d,n/a\n"))
+    assert (len(found), found.left_out) == (1, {"no rating": 1})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("said,response,ann\na,b,1\n", r"mine\.csv: no column 'context'\. Columns: said, response, ann\."),
+        ("context,said,ann\na,b,1\n", r"mine\.csv: no column 'response'"),
+        ("context,response,ann\na,b,1\nc,d,good\n", r"mine\.csv:3: column 'ann': expected a number, found 'good'"),
+        ("context,response,ann\na,b,inf\n", r"mine\.csv:2: column 'ann': expected a number, found 'inf'"),
+        (
+            b"context,response,ann\na,caf\xe9,1\n",
+            r"mine\.csv:2: expected UTF-8 text in 'response', found the byte 0xe9",
+        ),
+        ("context,response\na,b\n", r"expected a column of numbers for each annotator\. Columns: context, response"),
+        ("context,response,ann\n", "expected rows with a context, a response and ratings, found none"),
+    ],
+)
+def test_bad_tables_say_what_is_missing(text: str | bytes, message: str, file: File) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        read_human(file("mine.csv", text))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_metric_that_is_no_column_gets_a_suggestion(file: File) -> None:
+    with pytest.raises(UsageError, match=r"Unknown column 'lenght'\. Did you mean 'length'"):
+        read_human(file("mine.csv", TABLE), metrics=["lenght"])
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({"context": 3, "response": "b", "ann": 1}, "expected text or a list of turns in 'context', found '3'"),
+        ({"context": ["a"], "response": None, "ann": 1}, "expected text in 'response', found 'None'"),
+        ({"context": ["a"], "response": "b", "ann": "many"}, "expected a column of numbers"),
+    ],
+)
+def test_bad_records_say_what_was_expected(record: dict[str, Any], message: str, file: File) -> None:
+    with pytest.raises(UsageError, match=message):
+        read_human(file("mine.jsonl", json.dumps(record) + "\n"))
+
+
+# --- Other bad input --------------------------------------------------------------------------------------------------
+
+
+def test_an_unknown_aspect_gets_a_suggestion(fed: Path) -> None:
+    with pytest.raises(UsageError, match=r"Unknown aspect 'Engagin'\. Did you mean 'Engaging'"):
+        read_human(fed, aspect="Engagin")
+
+
+def test_a_rating_that_is_no_number_is_named(file: File) -> None:
+    bad = [{"context": "User: a", "response": "System: b", "annotations": {"Engaging": [1, "very"]}}]
+    with pytest.raises(UsageError, match=r"the rating by '2': expected a number, found 'very'"):
+        read_human(file("fed.json", json.dumps(bad)))
+
+
+def test_dialogues_rated_as_a_whole_are_no_rated_turns(file: File) -> None:
+    with pytest.raises(UsageError, match="expected turns with ratings, found 1 dialogues rated as a whole"):
+        read_human(file("fed.json", json.dumps(FED[3:])))
+
+
+def test_several_aspects_without_engagingness_have_to_be_chosen(file: File) -> None:
+    two = [{"context": "User: a", "response": "System: b", "annotations": {"Fluent": [1], "Correct": [2]}}]
+    with pytest.raises(UsageError, match=r"which aspect\? Rated are Fluent, Correct"):
+        read_human(file("fed.json", json.dumps(two)))
+
+
+def test_a_table_has_no_aspects(file: File) -> None:
+    with pytest.raises(UsageError, match="Leave out --aspect"):
+        read_human(file("mine.csv", TABLE), aspect="Engaging")
+
+
+def test_what_is_missing_or_damaged_is_one_line(file: File, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No file or folder"):
+        read_human(tmp_path / "none.csv")
+    with pytest.raises(CorpusError, match=r"mine\.csv:2: expected 3 columns, found 2"):
+        read_human(file("mine.csv", "context,response,ann\na,b\n"))
+    with pytest.raises(TurnwiseError, match="Parquet"):
+        read_human(file("mine.parquet", b"no parquet"))
+
+
+# --- Sets -------------------------------------------------------------------------------------------------------------
+
+
+def test_keys_tell_where_a_turn_ends() -> None:
+    keys = {item_key(turns) for turns in (["a", "b"], ["ab"], ["a", "", "b"], ["b", "a"])}
+    assert len(keys) == 4
+    assert all(len(key) == 64 for key in keys)
+
+
+def test_an_item_belongs_to_the_longest_dialogue_that_begins_with_it() -> None:
+    one, two, other = dialogues_of([("a", "b"), ("a", "b", "c", "d"), ("x", "y")], whole=[("a", "b", "c", "d", "e")])
+    assert one == two != other
+
+
+def test_dialogues_that_open_alike_stay_apart() -> None:
+    first, second = dialogues_of([("Hi!", "a", "b", "c"), ("Hi!", "x", "y", "z")])
+    assert first != second
+
+
+def test_a_set_can_be_cut_to_some_items() -> None:
+    some = rated(["a", "b", "c"]).select([2, 0])
+    assert some.mean.tolist() == [2, 0]
+    assert some.clusters == ("c", "a")
+    assert some.metrics["bleu"].tolist() == [-2, 0]
+
+
+def test_shapes_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match="2 dialogues: expected as many rows"):
+        HumanSet("x", (("a",), ("b",)), np.ones((3, 1)), ("1", "2"), ("ann",))
+
+
+def test_the_fingerprint_follows_ratings() -> None:
+    one = rated(["a", "b"])
+    other = HumanSet(one.name, one.dialogues, one.ratings + 1, one.clusters, one.annotators, one.metrics)
+    assert one.fingerprint == rated(["a", "b"]).fingerprint != other.fingerprint
+
+
+@given(st.lists(st.sampled_from("abcdefgh"), max_size=25), st.randoms(use_true_random=False))
+def test_halves_are_equal_whole_and_independent_of_order(clusters: list[str], shuffle: Any) -> None:
+    whole = rated(clusters)
+    order = list(range(len(whole)))
+    shuffle.shuffle(order)
+    first, second = halves(whole)
+    assert len(second) - len(first) in (0, 1)
+    assert sorted(first.keys + second.keys) == sorted(whole.keys)
+    assert [set(half.keys) for half in halves(whole.select(order))] == [set(first.keys), set(second.keys)]
+    assert len(set(first.clusters) & set(second.clusters)) <= 1  # the dialogue on the cut
+
+
+def test_halves_keep_the_order_of_their_items() -> None:
+    for half in halves(rated(list("abcdefgh"))):
+        assert half.mean.tolist() == sorted(half.mean.tolist())
