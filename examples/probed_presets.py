@@ -1,8 +1,10 @@
-"""What the probe paper's five models know, before and after training: the probe tables of docs/results.md.
+r"""What the probe paper's five models know, before and after training: the probe tables of docs/results.md.
 
-    python examples/probed_presets.py multiwoz22_text/ --annotated multiwoz21/ --name multiwoz --device cuda --workers 5
-    python examples/probed_presets.py personachat/ --name personachat --device cuda --workers 5
-    python examples/probed_presets.py --table            # as the paper's Tables 5 to 8
+    python examples/probed_presets.py multiwoz22_text/ --annotated multiwoz21/ --name multiwoz --seeds 0 1 2 \
+        --epochs 12 --device cuda --workers 15
+    python examples/probed_presets.py personachat/ --name personachat --seeds 0 1 2 \
+        --epochs 12 --device cuda --workers 15
+    python examples/probed_presets.py --table            # beside the paper's Tables 5 to 7; --table mlp: 12 to 14
 
 MultiWOZ: trained on the text of 2.2, probed with the annotated dialogues of 2.1, whose validation split the classifiers
 learn from and whose test split they are scored on. The two versions are written differently, so both go through one
@@ -10,13 +12,15 @@ normaliser: marks around slot values away, small letters, punctuation apart. Per
 training, validation and test (80, 10 and 10 %, seed 0); models learn from the first, are chosen on the second, and
 classifiers learn from the first and are scored on the third.
 
-Every preset is trained with its own recipe in mixed precision, contexts cut to their last 100 tokens, and probed before
-training, at the best epoch by BLEU-2, and at the last. How many runs share a card is in side_by_side.py.
+Every preset is trained with its own recipe, but for 12 epochs where the paper has 25, in mixed precision, contexts cut
+to their last 100 tokens, and probed before training, at the best epoch by BLEU-2, and at the last. How many runs share
+a card is in side_by_side.py.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import statistics
 from collections.abc import Iterator
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
     from turnwise.corpus import Corpus, Turn
 
 ROWS = Path(__file__).with_suffix(".json")
+PAPER = Path(__file__).with_name("probed_presets_paper.json")
 PRESETS = ("lstm", "lstm-attn", "bilstm-attn", "hred", "transformer")
 CONTEXT_TOKENS = 100
 CHECKPOINTS = ("untrained", "best", "last")
@@ -114,19 +119,29 @@ def _short(one: dict[str, Any]) -> dict[str, Any]:
 
 
 def tables(rows: list[dict[str, Any]], kind: str) -> Iterator[str]:
-    """For each corpus: micro-F1 in percent, mean over seeds ± their standard deviation, as Tables 5 to 8 have it."""
-    for corpus in dict.fromkeys(row["corpus"] for row in rows):
-        mine = [row for row in rows if row["corpus"] == corpus and kind in row["probes"]]
-        tasks = list(mine[0]["probes"][kind]["untrained"]["tasks"]) if mine else []
-        lines = [f"| {corpus} | seeds | {' | '.join((*tasks, *GROUPS))} |", "|---|" + "--:|" * (1 + len(tasks) + 3)]
-        for preset in [one for one in PRESETS if any(row["variant"] == one for row in mine)]:
-            some = [row for row in mine if row["variant"] == preset]
-            for checkpoint in CHECKPOINTS:
-                found = [row["probes"][kind][checkpoint] for row in some]
-                cells = [_spread([one["tasks"][task]["f1"] for one in found]) for task in tasks]
-                cells += [_spread([one["groups"][group] for one in found]) for group in GROUPS]
-                lines.append(f"| {preset}, {checkpoint} | {len(some)} | {' | '.join(cells)} |")
+    """For each corpus and preset: micro-F1 in percent, means over seeds ± standard deviation, beside the paper's."""
+    paper = json.loads(PAPER.read_text())["tables"][kind]
+    for corpus, preset in dict.fromkeys((row["corpus"], row["variant"]) for row in rows):
+        mine = [row["probes"][kind] for row in rows if (row["corpus"], row["variant"]) == (corpus, preset)]
+        theirs = paper.get(corpus, {}).get(preset, {})
+        heads = [word for one in CHECKPOINTS for word in ((one, "paper") if theirs else (one,))]
+        lines = [f"| {preset} on {corpus}, {len(mine)} seeds | {' | '.join(heads)} |", "|---|" + "--:|" * len(heads)]
+        for task in mine[0]["untrained"]["tasks"]:
+            lines.append(f"| {task} | {' | '.join(_cells(mine, theirs, task))} |")
+        for group in GROUPS:
+            found = [_spread([one[checkpoint]["groups"][group] for one in mine]) for checkpoint in CHECKPOINTS]
+            lines.append(
+                f"| {group} | {' | '.join(word for one in found for word in ((one, '') if theirs else (one,)))} |"
+            )
         yield "\n".join(lines)
+
+
+def _cells(mine: list[dict[str, Any]], theirs: dict[str, dict[str, float]], task: str) -> Iterator[str]:
+    for checkpoint in CHECKPOINTS:
+        yield _spread([one[checkpoint]["tasks"][task]["f1"] for one in mine])
+        if theirs:
+            value = theirs[checkpoint].get(task)
+            yield "–" if value is None else f"{value:.1f}"
 
 
 def _spread(values: list[float | None]) -> str:

@@ -96,6 +96,10 @@ def test_the_speeds_of_probing_are_those_committed() -> None:
     check_shown("probe.md", "probe speed", ROOT / "benchmarks" / "probe_speed.py", "--table")
 
 
+def test_the_table_of_probed_presets_is_what_the_study_prints() -> None:
+    check_shown("results.md", "probes", ROOT / "examples" / "probed_presets.py", "--table")
+
+
 def test_the_speed_of_engagement_is_what_the_benchmark_found() -> None:
     check_shown("engage.md", "engage speed", ROOT / "benchmarks" / "engage_speed.py", "--table")
 
