@@ -153,12 +153,3 @@ def test_a_model_that_writes_is_no_encoder(tmp_path: Path) -> None:
     t.GPT2LMHeadModel(config).save_pretrained(tmp_path)
     with pytest.raises(UsageError, match=r"^[^\n]*is no encoder of BERT's kind \(gpt2\)\.$"):
         Encoder.load(tmp_path)
-
-
-def test_a_package_with_other_weights_than_it_had_is_refused(monkeypatch: pytest.MonkeyPatch, bert: Path) -> None:
-    monkeypatch.setattr("turnwise.engage.encoder.PACKAGED", {"mine": (bert.name, "", "0" * 64, "hub/mine")})
-    monkeypatch.setattr(
-        "turnwise.engage.encoder.find_spec", lambda _: type("", (), {"submodule_search_locations": [bert]})
-    )
-    with pytest.raises(UsageError, match="not those of hub/mine"):
-        Encoder.load("mine")

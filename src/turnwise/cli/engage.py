@@ -83,7 +83,7 @@ def train(
         int | None, typer.Option("--classes", min=2, help="Classes instead of a number: 2, 5, 10.")
     ] = None,
     tokens: Annotated[int, typer.Option("--tokens", min=3, help="Of a text, at most.")] = 128,
-    encoder: Annotated[str, typer.Option("--encoder", help="minilm, a folder or a hub name.")] = "minilm",
+    encoder: Annotated[str, typer.Option("--encoder", help="minilm, mpnet, a folder or a hub name.")] = "minilm",
     is_frozen: Annotated[bool, typer.Option("--frozen", help="Fit the linear layer alone, in seconds.")] = False,
     recipe: Annotated[str, typer.Option("--recipe", help="default, or paper (appendix A.3).")] = "default",
     steps: Annotated[int | None, typer.Option("--steps", min=1, help="Steps of training.")] = None,

