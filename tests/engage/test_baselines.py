@@ -82,9 +82,14 @@ def test_the_table_of_depths_guesses_every_turn() -> None:
     assert found["random"] == random_depth(DIALOGUE).tolist()
 
 
-def test_the_random_depth_of_a_turn_is_its_random_rating() -> None:
-    until = [DIALOGUE[:end] for end in range(1, len(DIALOGUE) + 1)]
-    assert random_depth(DIALOGUE).tolist() == BASELINES["random"].rate(until).tolist()
+def test_random_depth_is_none_the_wiser_for_equal_openings() -> None:
+    """Every dialogue opens alike, and opens at depth 1: numbers drawn from the opening's words would know that."""
+    dialogues = [["Hello !", "Hi .", *(f"turn {number} {k}" for k in range(number % 3 + 1))] for number in range(1000)]
+    drawn = np.concatenate([random_depth(one) for one in dialogues])
+    depth = np.concatenate([np.linspace(1, 0, len(one)) for one in dialogues])
+    assert abs(stats.pearsonr(drawn, depth)[0]) < 3 / np.sqrt(len(drawn))
+    assert drawn.mean() == pytest.approx(0.5, abs=0.02)
+    assert random_depth(dialogues[0]).tolist() == random_depth(dialogues[0]).tolist()
 
 
 def test_dialogues_of_one_turn_do_not_count_to_the_mean_length() -> None:

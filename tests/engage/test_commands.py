@@ -116,6 +116,71 @@ def test_what_was_selected_on_is_not_reported(corpus: Path, bert: Path, tmp_path
     assert next(iter(whole["models"].values()))["mark"] == "selected on this set"
 
 
+def test_settings_of_a_predictor_that_is_gone_on_with_are_refused(model: Path, corpus: Path, tmp_path: Path) -> None:
+    given = ["engage", "train", corpus, "--from", model, "--history", "3", "--out", tmp_path / "no"]
+    assert "--from goes on with a predictor as it is" in refused(*given)
+
+
+def test_the_rated_turn_can_be_read_alone(model: Path, tmp_path: Path) -> None:
+    people = rated(tmp_path / "people.jsonl")
+    alone, whole = (
+        next(iter(as_json("engage", "evaluate", f"mine={model}", "--human", people, *more)["sets"].values()))
+        for more in (["--single-turn"], [])
+    )
+    assert alone["models"]["mine"]["signature"] != whole["models"]["mine"]["signature"]
+    assert alone["models"]["mine"]["spearman"] > 0.8  # what was said before tells nothing here
+    assert "untrained layer" in alone["baselines"]
+
+
+def test_a_corpus_without_splits_is_dealt_as_in_training(bert: Path, corpus: Path, tmp_path: Path) -> None:
+    from turnwise.corpus import Corpus, load, write
+
+    whole = Corpus.of([one._replace(split="all") for one in load(corpus)])
+    write(whole, tmp_path / "all.parquet", to="parquet")
+    as_json(
+        "engage",
+        "train",
+        tmp_path / "all.parquet",
+        "--frozen",
+        "--encoder",
+        bert,
+        "--out",
+        tmp_path / "m",
+        "--seed",
+        "4",
+    )
+    found = as_json("engage", "depth", tmp_path / "m", "--corpus", tmp_path / "all.parquet")
+    assert found["dialogues"] == len(whole) // 20
+    held_out = as_json(
+        "engage", "train", tmp_path / "all.parquet", "--frozen", "--encoder", bert, "--out", tmp_path / "m2"
+    )
+    assert held_out["history"] == 0
+
+
+def test_messages_are_ranked_as_they_are_scored(model: Path, tmp_path: Path) -> None:
+    """Two messages of one role are one turn, instructions are none, and content may come in parts."""
+    messages = [
+        {"role": "system", "content": "Be kind."},
+        {"role": "user", "content": "i see,"},
+        {"role": "user", "content": [{"type": "text", "text": "tell me more"}]},
+    ]
+    lines = [
+        {"messages": messages, "candidates": [ENDINGS[0]]},
+        {"context": ["i see, tell me more"], "candidates": [ENDINGS[0]]},
+    ]
+    (tmp_path / "asked.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    first, second = as_json("engage", "rank", model, tmp_path / "asked.jsonl")["ranked"]
+    assert first[0]["score"] == pytest.approx(second[0]["score"], abs=1e-6)
+
+
+def test_words_of_users_neither_mark_up_nor_steer_the_terminal(model: Path, tmp_path: Path) -> None:
+    asked = {"context": ["[/foo] [bold]x"], "candidates": ["\x1b[31mred \x1b]0;title\x07"]}
+    (tmp_path / "asked.jsonl").write_text(json.dumps(asked) + "\n")
+    shown = turnwise("engage", "rank", model, tmp_path / "asked.jsonl")
+    assert "[/foo] [bold]x" in shown
+    assert "\x1b" not in shown and "\x07" not in shown
+
+
 def test_candidates_are_ranked(model: Path, tmp_path: Path) -> None:
     file = tmp_path / "asked.jsonl"
     file.write_text(json.dumps({"context": [MIDDLES[0]], "candidates": [ENDINGS[0], OPENINGS[0]]}) + "\n")
@@ -143,7 +208,8 @@ def test_a_conversation_is_watched_line_by_line(model: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--frozen", "--select", "human"], "--frozen finds its optimum at once"),
+        (["--frozen", "--steps", "5", "--recipe", "paper"], "leave out --recipe, --steps"),
+        (["--cache", "vectors"], "--cache keeps the vectors of a frozen encoder"),
         (["--recipe", "papers"], "Did you mean 'paper'"),
         (["--pooling", "mena"], "Did you mean 'mean'"),
         (["--select", "human"], "give --human"),

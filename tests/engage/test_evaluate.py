@@ -15,7 +15,7 @@ from scipy import stats
 
 from turnwise.engage.baselines import BASELINES
 from turnwise.engage.evaluate import SELECTED, evaluate, without_selected
-from turnwise.engage.human_sets import HumanSet, halves, item_key, read_human
+from turnwise.engage.human_sets import HumanSet, halves, item_key, pair_key, read_human
 from turnwise.engage.protocol import Dialogue, Floats
 from turnwise.errors import UsageError
 from turnwise.metrics import Resampling
@@ -30,9 +30,10 @@ class Known:
 
     name: str
     scores: Mapping[str, float]
+    selected_on: frozenset[str] = frozenset()
 
     def rate(self, dialogues: Sequence[Dialogue]) -> Floats:
-        return np.array([self.scores[item_key(one)] for one in dialogues], dtype=np.float32)
+        return np.array([self.scores[pair_key(one)] for one in dialogues], dtype=np.float32)
 
 
 @pytest.fixture
@@ -94,6 +95,7 @@ def test_the_ceiling_is_one_annotator_against_the_rest(people: HumanSet) -> None
         assert found["ceilings"][kind]["value"] == pytest.approx(np.mean(each))
     assert found["ceiling"] == found["ceilings"]["spearman"]["value"]
     assert (found["n"], found["annotators"], found["annotators_in_all"]) == (N, 3, 3)
+    assert found["annotator_names"] == ["ann", "bob", "eve"]
     mine = found["models"]["mine"]
     assert mine["share_of_ceiling"] == pytest.approx(mine["spearman"] / found["ceiling"])
 
@@ -159,12 +161,40 @@ def test_models_meet_the_best_baseline_and_each_other(people: HumanSet) -> None:
     best = max(values, key=lambda name: values[name])  # nobody asks anything, so question_mark has none
     assert "question_mark" not in values
     pairs = [(one["first"], one["second"], one["second_is"]) for one in found["comparisons"]]
-    assert pairs == [("good", best, "baseline"), ("bad", best, "baseline"), ("good", "bad", "model")]
-    last = found["comparisons"][-1]
+    assert pairs == [
+        ("good", best, "baseline"),
+        ("bad", best, "baseline"),
+        ("good", "bad", "model"),
+        ("good", "bleu", "metric"),
+        ("bad", "bleu", "metric"),
+    ]
+    last = found["comparisons"][2]
     expected = found["models"]["good"]["spearman"] - found["models"]["bad"]["spearman"]
     assert last["difference"]["value"] == pytest.approx(expected)
     assert last["difference"]["n"] == N
     assert last["p_value"] < 0.05
+
+
+def test_models_meet_metrics_on_the_items_that_have_both(people: HumanSet) -> None:
+    rater = known(people, noise=0.5)
+    (one,) = of_set(evaluate({"mine": rater}, [people], baselines={}, resampling=QUICK))["comparisons"]
+    kept = np.isfinite(people.metrics["bleu"])
+    mine, bleu = (
+        stats.spearmanr(np.asarray(values)[kept], people.mean[kept])[0]
+        for values in (values_of(rater, people), people.metrics["bleu"])
+    )
+    assert one["difference"]["value"] == pytest.approx(mine - bleu)
+    assert (one["difference"]["n"], one["williams"]["n"]) == (N - 1, N - 1)
+
+
+def test_a_metric_without_scores_is_not_tested_and_not_counted(people: HumanSet) -> None:
+    metrics = {"none": np.full(N, math.nan), "flat": np.ones(N), **people.metrics}
+    found = of_set(
+        evaluate({"mine": known(people, noise=1.0)}, [replace(people, metrics=metrics)], baselines={}, resampling=QUICK)
+    )["comparisons"]
+    assert [one["p_value"] is None for one in found] == [True, True, False]
+    assert [one["williams"]["p_value"] is None for one in found] == [True, True, False]
+    assert found[2]["p_holm"] == found[2]["p_value"]
 
 
 def test_williams_t_is_that_of_its_formula(people: HumanSet) -> None:
@@ -187,19 +217,20 @@ def test_p_values_are_corrected_over_all_sets(people: HumanSet) -> None:
     compared = [one for each in found.values() for one in each["comparisons"]]
     for tests in (compared, [one["williams"] for one in compared]):
         ordered = sorted(tests, key=lambda one: one["p_value"])
-        assert len(ordered) == 6
+        assert len(ordered) == 10
         largest = 0.0
         for rank, one in enumerate(ordered):
-            largest = max(largest, min(1.0, one["p_value"] * (6 - rank)))
+            largest = max(largest, min(1.0, one["p_value"] * (10 - rank)))
             assert one["p_holm"] == pytest.approx(largest)
 
 
 def test_dialogues_are_drawn_whole_and_williams_says_what_it_assumes(people: HumanSet) -> None:
     shared = replace(people, clusters=tuple(str(place // 2) for place in range(N)))
     found = of_set(evaluate({"mine": known(people, noise=1.0)}, [shared], resampling=QUICK))
-    (one,) = found["comparisons"]
-    assert "dialogues:20" in one["difference"]["signature"]
-    assert one["note"] == "Williams' t takes 40 items of 20 dialogues as independent."
+    best, bleu = found["comparisons"]
+    assert "dialogues:20" in best["difference"]["signature"]
+    assert best["note"] == "Williams' t takes 40 items of 20 dialogues as independent."
+    assert bleu["note"] == "Williams' t takes 39 items of 20 dialogues as independent."  # one has no score
     assert (
         "note" not in of_set(evaluate({"mine": known(people, noise=1)}, [people], resampling=QUICK))["comparisons"][0]
     )
@@ -219,6 +250,50 @@ def test_items_of_the_selection_are_left_out_for_every_rater(people: HumanSet) -
     rater = raters["other"]
     expected = stats.spearmanr(values_of(rater, half.reported), half.reported.mean)[0]
     assert found["models"]["other"]["spearman"] == pytest.approx(expected)
+
+
+def test_what_a_rater_says_it_was_selected_on_is_left_out_unasked(people: HumanSet) -> None:
+    half = halves(people)
+    rater = replace(known(people, noise=1.0), selected_on=frozenset(half.selection.keys))
+    found = of_set(evaluate({"mine": rater}, [people], resampling=QUICK))
+    assert (found["n"], found["left_out"]) == (20, {"used for the selection of mine": 20})
+    paper = of_set(evaluate({"mine": rater}, [people], resampling=QUICK, reproduce_paper=True))
+    assert (paper["n"], paper["models"]["mine"]["mark"]) == (N, SELECTED)
+
+
+def test_what_a_rater_says_is_joined_with_what_is_given(people: HumanSet) -> None:
+    rater = replace(known(people, noise=1.0), selected_on=frozenset(people.keys[:5]))
+    given = {"mine": people.keys[3:8]}
+    assert of_set(evaluate({"mine": rater}, [people], resampling=QUICK, selected_on=given))["n"] == N - 8
+
+
+def test_controls_that_were_selected_are_guarded_too(people: HumanSet) -> None:
+    control = replace(known(people, noise=1.0), selected_on=frozenset(people.keys[:5]))
+    found = evaluate({}, [people], baselines={"shuffled": control}, resampling=QUICK)
+    assert of_set(found)["left_out"] == {"used for the selection of shuffled": 5}
+
+
+def test_a_metric_of_a_raters_name_is_not_marked(people: HumanSet) -> None:
+    rater = replace(known(people, noise=1.0), selected_on=frozenset(people.keys))
+    found = of_set(evaluate({"bleu": rater}, [people], resampling=QUICK, reproduce_paper=True))
+    assert "mark" in found["models"]["bleu"]
+    assert "mark" not in found["metrics"]["bleu"]
+
+
+def test_changed_texts_and_contexts_do_not_hide_what_was_selected_on(people: HumanSet) -> None:
+    used = {"mine": people.keys[:12]}
+    for change in (
+        lambda turns: tuple(f" {turn.upper()} ..." for turn in turns),
+        lambda turns: turns[-2:],
+        lambda turns: ("Well ?", *turns),
+    ):
+        copy = replace(people, dialogues=tuple(map(change, people.dialogues)))
+        assert without_selected(copy, used).mean.tolist() == people.mean[12:].tolist()
+
+
+def test_exact_keys_of_whole_dialogues_are_recognised(people: HumanSet) -> None:
+    used = {"mine": [item_key(turns) for turns in people.dialogues[:12]]}  # as predictors had them before pairs
+    assert without_selected(people, used).keys == people.keys[12:]
 
 
 def test_items_of_several_selections_are_all_left_out(people: HumanSet) -> None:
@@ -299,6 +374,7 @@ def test_the_table_has_a_row_for_the_ceiling_and_each_rater(people: HumanSet) ->
     assert all(len(row) == len(result.table().columns) for row in result.rows())
     assert r"\toprule" in result.latex()
     assert "people: Mine." in result.latex()
+    assert "a share above 1 is possible" in result.latex()
 
 
 def test_words_reach_0_725_on_dailydialog_human_and_pass_the_ceiling(data: Path) -> None:
@@ -310,5 +386,5 @@ def test_words_reach_0_725_on_dailydialog_human_and_pass_the_ceiling(data: Path)
     assert words["spearman"] == pytest.approx(0.725, abs=5e-4)
     assert words["share_of_ceiling"] > 1
     assert found["baselines"]["position"]["spearman"] is None  # every rated turn is the second
-    assert (found["annotators"], found["annotators_in_all"]) == (3, 24)
+    assert (found["annotators"], found["annotators_in_all"], found["annotator_names"]) == (3, 24, None)
     assert found["note"] == "The file has 3 annotators per item; the paper says 5."

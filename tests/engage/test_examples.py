@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.corpus import Corpus, Dialogue, Turn
+from turnwise.corpus import Corpus, Dialogue, Turn, load
 from turnwise.engage.examples import dialogue_scores, examples, joined, remaining_depth, shuffled
 from turnwise.errors import UsageError
 
@@ -71,13 +73,28 @@ def test_scores_by_speaker_go_to_their_own_turns() -> None:
     assert found.targets.tolist() == pytest.approx([0.2, 0.5, 0.2, 0.5, 0.2])
 
 
+def test_turns_of_a_speaker_without_a_score_have_no_target() -> None:
+    found = examples(scored({"A": 1}), target=dialogue_scores("quality", lowest=0, highest=5))
+    assert found.targets.tolist() == pytest.approx([0.2, math.nan, 0.2, math.nan, 0.2], nan_ok=True)
+    assert found.left_out == 1  # the one that has no score at all
+
+
+def test_convai_turns_have_the_scores_that_the_other_participant_gave(tmp_path: Path) -> None:
+    thread = [{"userId": who, "text": text} for who, text in (("ann", "hi"), ("bot", "hello"), ("ann", "bye"))]
+    judged = [{"userId": "ann", "engagement": 4, "quality": 2}]
+    record = {"dialogId": 7, "thread": thread, "users": [], "evaluation": judged, "context": "none"}
+    (tmp_path / "talks.json").write_text(json.dumps([record]))
+    corpus = load(tmp_path / "talks.json", format="convai")
+    found = examples(corpus, target=dialogue_scores("engagement", lowest=0, highest=5))
+    assert found.targets.tolist() == pytest.approx([math.nan, 0.8, math.nan], nan_ok=True)
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [
         ("good", "must hold a number"),
         (True, "must hold a number"),
-        ({"A": 3}, "one for every speaker"),
-        ({"A": 3, "B": None}, "one for every speaker"),
+        ({"A": 3, "B": "good"}, "one for each speaker"),
         ([3], "must hold a number"),
         (6, "lies outside 1 to 5"),
         ({"A": 3, "B": 0}, "lies outside 1 to 5"),

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from turnwise.engage.human_sets import HumanSet, dialogues_of, halves, item_key, read_human
+from turnwise.engage.human_sets import HumanSet, dialogues_of, halves, item_key, keys_of, pair_key, read_human
 from turnwise.errors import CorpusError, TurnwiseError, UsageError
 
 File = Callable[[str, str | bytes], Path]
@@ -182,7 +182,84 @@ def test_columns_that_number_or_name_rows_are_no_annotators(file: File) -> None:
     text = ",context,response,dialogue_id,id,system,ann\n0,a,b,7,1,Meena,3\n1,c,d,7,2,Mitsuku,4\n"
     found = read_human(file("mine.csv", text))
     assert (found.annotators, found.clusters) == (("ann",), ("7", "7"))
-    assert found.note == "Columns without numbers were not read: system."
+    assert found.note == "Annotators read: ann. Columns without numbers that were not read: system."
+
+
+def test_every_column_of_numbers_is_an_annotator_and_the_note_says_so(file: File) -> None:
+    found = read_human(file("mine.csv", "context,response,ann,seconds\na,b,1,12\nc,d,5,40\n"))
+    assert found.annotators == ("ann", "seconds")
+    assert found.note == (
+        "Annotators read: ann, seconds. Their ranges differ (ann 1 to 5, seconds 12 to 40): "
+        "where a column is no annotator, name the annotators or the metrics."
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "differ"),
+    [
+        (["1,2", "5,4"], False),
+        (["2,4", "1,2"], False),  # 4 is twice 2, and not more
+        (["2,5", "1,2"], True),
+        (["1,-80", "5,-20"], True),  # log-likelihoods
+        (["-1,-0.9", "-0.5,-0.8"], False),
+        (["0,1", "0,0"], True),
+        ([",3", "2,"], False),
+    ],
+)
+def test_annotators_on_clearly_different_scales_are_noted(rows: list[str], differ: bool, file: File) -> None:
+    text = "\n".join(["context,response,ann,bob", f"a,b,{rows[0]}", f"c,d,{rows[1]}"])
+    assert ("ranges differ" in read_human(file("mine.csv", text)).note) == differ
+
+
+def test_of_many_annotators_ten_are_named(file: File) -> None:
+    names = [f"p{number}" for number in range(12)]
+    found = read_human(file("mine.csv", f"context,response,{','.join(names)}\na,b{',3' * 12}\n"))
+    assert found.note == "Annotators read: p0, p1, p2, p3, p4, p5, p6, p7, p8, p9 and 2 more."
+
+
+def test_named_annotators_are_the_only_ones(file: File) -> None:
+    path = file("mine.csv", TABLE)
+    found = read_human(path, annotators=("bob",))
+    assert (found.annotators, found.mean.tolist(), dict(found.metrics)) == (("bob",), [2, 4], {})
+    assert found.note == "Annotators read: bob. Columns that were not read: ann, length."
+    both = read_human(path, annotators=["ann", "bob"], metrics=["length"])
+    assert (both.annotators, list(both.metrics)) == (("ann", "bob"), ["length"])
+
+
+@pytest.mark.parametrize(
+    ("annotators", "message"),
+    [
+        (["ann", "bop"], r"Unknown annotator 'bop'\. Did you mean 'bob'\?"),
+        (["response"], r"Unknown annotator 'response'"),
+        (["length"], r"mine\.csv: column 'length' was given as an annotator and as a metric"),
+        (["system"], r"mine\.csv: expected ratings by annotator 'system', found no numbers"),
+    ],
+)
+def test_annotators_that_cannot_be_read_are_named(annotators: list[str], message: str, file: File) -> None:
+    path = file("mine.csv", "context,response,ann,bob,length,system\na,b,1,2,3,Meena\n")
+    with pytest.raises(UsageError, match=message):
+        read_human(path, annotators=annotators, metrics=["length"])
+
+
+def test_annotators_are_named_for_tables_alone(fed: Path) -> None:
+    with pytest.raises(UsageError, match="annotators can be named for tables"):
+        read_human(fed, annotators=["1"])
+
+
+def test_rows_without_an_id_are_no_dialogue_of_their_own(file: File) -> None:
+    rows = [
+        {"context": ["a"], "response": "b", "ann": 1},
+        {"context": ["c"], "response": "d", "ann": 2, "dialogue_id": None},
+        {"context": ["e"], "response": "f", "ann": 3, "dialogue_id": 7},
+        {"context": ["g"], "response": "h", "ann": 4, "dialogue_id": 7},
+        {"context": ["e", "f", "x"], "response": "y", "ann": 5, "dialogue_id": ""},  # goes on from the third
+        {"context": ["c", "d", "x"], "response": "y", "ann": 5},  # and this from the second
+    ]
+    found = read_human(file("mine.jsonl", "\n".join(map(json.dumps, rows)))).clusters
+    assert found[2:5] == ("7", "7", "7")
+    assert found[1] == found[5]
+    assert len(set(found)) == 3
+    assert "None" not in found
 
 
 def test_rows_without_a_rating_are_left_out_and_counted(file: File) -> None:
@@ -277,6 +354,54 @@ def test_keys_tell_where_a_turn_ends() -> None:
     assert all(len(key) == 64 for key in keys)
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("What's up?", "I don't know ."),
+        ("WHAT ’ S UP", "i do n't know!"),
+        ("\uff37hat's up", "I don't know..."),  # a full-width W
+        ("Hi.", "Hello.", "What's up?", "I don't know."),
+    ],
+)
+def test_the_key_of_a_pair_is_that_of_its_words(other: tuple[str, ...]) -> None:
+    assert pair_key(other) == pair_key(("Hey!", "What's up?", "I don't know."))
+
+
+@pytest.mark.parametrize(
+    "other", [("What's up?", "I do know."), ("What's this?", "I don't know."), ("What's upI", "don't know."), ("I",)]
+)
+def test_other_words_have_another_key(other: tuple[str, ...]) -> None:
+    assert pair_key(other) != pair_key(("What's up?", "I don't know."))
+
+
+def test_turns_without_words_are_told_apart() -> None:
+    assert len({pair_key(("Hi.", said)) for said in ("?", "!", "\U0001f600", "\U0001f389")}) == 4
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [
+        ("hi anyone there", "hello"),
+        ("Anyone there?", "Hello."),  # the context begins later
+        ("So!", "Hi!", "Anyone there?", "Hello."),  # another beginning
+    ],
+)
+def test_a_pair_is_known_whatever_its_context_was_divided_into(copy: tuple[str, ...]) -> None:
+    assert pair_key(copy) in set(keys_of(("So!", "Hi! Anyone there?", "Hello.")))
+
+
+def test_another_query_or_response_is_not_known() -> None:
+    known = set(keys_of(("So!", "Hi! Anyone there?", "Hello.")))
+    for other in (("Hi! Anyone here?", "Hello."), ("Anyone there?", "Hello you."), ("Hello.", "Anyone there?")):
+        assert pair_key(other) not in known
+
+
+def test_a_long_query_is_known_as_a_whole() -> None:
+    turns = ("Hi.", " ".join(f"word{number}" for number in range(1000)), "Hello.")
+    assert pair_key(turns) in set(keys_of(turns))
+    assert len(set(keys_of(turns))) < 300
+
+
 def test_an_item_belongs_to_the_longest_dialogue_that_begins_with_it() -> None:
     one, two, other = dialogues_of([("a", "b"), ("a", "b", "c", "d"), ("x", "y")], whole=[("a", "b", "c", "d", "e")])
     assert one == two != other
@@ -315,6 +440,14 @@ def test_halves_are_equal_whole_and_independent_of_order(clusters: list[str], sh
     assert sorted(first.keys + second.keys) == sorted(whole.keys)
     assert [set(half.keys) for half in halves(whole.select(order))] == [set(first.keys), set(second.keys)]
     assert len(set(first.clusters) & set(second.clusters)) <= 1  # the dialogue on the cut
+
+
+def test_halves_do_not_depend_on_case_marks_or_earlier_context() -> None:
+    one = rated(list("aabbcdefgh"))
+    spelt = tuple(("Well ...", before.upper(), said.replace(" ", "  ") + " !") for before, said in one.dialogues)
+    other = HumanSet(one.name, spelt, one.ratings, one.clusters, one.annotators, one.metrics)
+    assert [half.mean.tolist() for half in halves(one)] == [half.mean.tolist() for half in halves(other)]
+    assert one.fingerprint != other.fingerprint
 
 
 def test_halves_keep_the_order_of_their_items() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -57,11 +58,18 @@ def test_each_turn_is_encoded_once_however_long_the_conversation(counted: tuple[
         ([0.31, 0.2, 0.1], False),  # one is not under the limit
         ([0.29, 0.2, 0.2], False),  # it does not fall
         ([0.2, 0.1], False),  # too few
+        ([0.2, 0.0, 0.0, 0.0], True),  # 0 cannot fall any more
         ([0.29, 0.2, 0.1, 0.15], False),  # it rose again
     ],
 )
 def test_the_alarm_is_raised_by_falling_turns_under_a_limit(scores: list[float], is_met: bool) -> None:
     assert Rule(3, 0.3).is_met(scores) is is_met
+
+
+@pytest.mark.parametrize(("turns", "below"), [(0, 0.3), (-2, 0.3), (3, float("nan")), (3, 30), (3, 0)])
+def test_an_alarm_that_means_nothing_is_refused(turns: int, below: float) -> None:
+    with pytest.raises(UsageError, match="An alarm takes"):
+        Rule(turns, below)
 
 
 def test_the_trend_is_the_slope_of_the_last_five_scores(predictor: Callable[..., Predictor]) -> None:
@@ -101,8 +109,9 @@ def test_quantiles_of_few_errors_by_hand() -> None:
 def test_a_calibration_survives_json_and_nonsense_does_not() -> None:
     one = Calibration([0.5], [-0.1, -0.2], [0.3, 0.1], 0.8)
     assert Calibration.from_dict(one.to_dict()) == one
-    with pytest.raises(UsageError, match="Expected a calibration"):
-        Calibration.from_dict({"edges": 3})
+    for bad in ({"edges": 3}, {**one.to_dict(), "low": [0.1]}, {**one.to_dict(), "high": [1.0, math.nan]}):
+        with pytest.raises(UsageError, match="Expected a calibration"):
+            Calibration.from_dict(bad)
 
 
 @settings(max_examples=20, deadline=None)

@@ -37,8 +37,8 @@ def test_settings_that_make_no_sense_are_refused(options: Any, message: str) -> 
         ({"evaluate_every": 0}, "Steps, turns of a batch and steps between evaluations must be 1 or more."),
         ({"warmup": -1}, "A warm-up has 0 steps or more, found -1."),
         ({"patience": 0}, "Give a patience of 1 evaluation or more."),
-        ({"rate": 0.0}, "The learning rate and the clip must be above 0."),
-        ({"clip": -1.0}, "The learning rate and the clip must be above 0."),
+        ({"rate": 0.0}, "Learning rates, the clip and the scale of the loss must be above 0."),
+        ({"clip": -1.0}, "Learning rates, the clip and the scale of the loss must be above 0."),
     ],
 )
 def test_recipes_that_make_no_sense_are_refused(options: Any, message: str) -> None:

@@ -56,7 +56,9 @@ def print_json(data: Mapping[str, Any]) -> None:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:
     """Print a table for people; numbers stand right, and text is never read as markup."""
-    table = Table(title=title or None, title_justify="left", title_style="bold", header_style="bold")
+    table = Table(
+        title=Text(_plain(title)) if title else None, title_justify="left", title_style="bold", header_style="bold"
+    )
     rows = [list(row) for row in rows]
     for place, column in enumerate(columns):
         is_number = bool(rows) and all(isinstance(row[place], int | float) or row[place] is None for row in rows)
@@ -71,7 +73,12 @@ def _written(cell: Any) -> str:
         return "–"
     if isinstance(cell, float):
         return f"{cell:,.2f}"
-    return f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else str(cell)
+    return f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else _plain(str(cell))
+
+
+def _plain(text: str) -> str:
+    """Text without characters that steer a terminal."""
+    return "".join(one if one.isprintable() or one == "\n" else "\ufffd" for one in text)
 
 
 @contextmanager

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from turnwise.engage.human_sets import HumanSet
     from turnwise.engage.live import Reading, Rule
     from turnwise.engage.predictor import Predictor
+    from turnwise.engage.protocol import Rater
     from turnwise.engage.settings import Recipe
     from turnwise.engage.tuning import Moment
     from turnwise.record import Score
@@ -75,17 +76,21 @@ def train(
         list[str], typer.Argument(help="Files, folders or names; several are mixed.", metavar="CORPUS…")
     ],
     out: Annotated[Path, typer.Option("--out", help="Folder for the predictor and its log.")],
-    history: Annotated[int, typer.Option("--history", min=0, help="Predecessors that a turn is averaged with.")] = 0,
-    is_flat: Annotated[bool, typer.Option("--flat", help="Read them with the turn as one text.")] = False,
-    pooling: Annotated[str, typer.Option("--pooling", help="mean, cls, max or min.")] = "mean",
-    activation: Annotated[str, typer.Option("--activation", help="clamp or sigmoid.")] = "clamp",
+    history: Annotated[
+        int | None, typer.Option("--history", min=0, help="Predecessors that a turn is averaged with. Usual: 0.")
+    ] = None,
+    is_flat: Annotated[bool | None, typer.Option("--flat", help="Read them with the turn as one text.")] = None,
+    pooling: Annotated[str | None, typer.Option("--pooling", help="mean, cls, max or min. Usual: mean.")] = None,
+    activation: Annotated[str | None, typer.Option("--activation", help="clamp or sigmoid. Usual: clamp.")] = None,
     classes: Annotated[
         int | None, typer.Option("--classes", min=2, help="Classes instead of a number: 2, 5, 10.")
     ] = None,
-    tokens: Annotated[int, typer.Option("--tokens", min=3, help="Of a text, at most.")] = 128,
-    encoder: Annotated[str, typer.Option("--encoder", help="minilm, mpnet, a folder or a hub name.")] = "minilm",
+    tokens: Annotated[int | None, typer.Option("--tokens", min=3, help="Of a text, at most. Usual: 128.")] = None,
+    encoder: Annotated[
+        str | None, typer.Option("--encoder", help="minilm (the usual), mpnet, a folder or a hub name.")
+    ] = None,
     is_frozen: Annotated[bool, typer.Option("--frozen", help="Fit the linear layer alone, in seconds.")] = False,
-    recipe: Annotated[str, typer.Option("--recipe", help="default, or paper (appendix A.3).")] = "default",
+    recipe: Annotated[str | None, typer.Option("--recipe", help="default, or paper (appendix A.3).")] = None,
     steps: Annotated[int | None, typer.Option("--steps", min=1, help="Steps of training.")] = None,
     rate: Annotated[float | None, typer.Option("--rate", help="Learning rate of the encoder.")] = None,
     batch: Annotated[int | None, typer.Option("--batch", min=1, help="Turns in a step, in whole dialogues.")] = None,
@@ -97,6 +102,9 @@ def train(
         str | None,
         typer.Option("--human", help="Rated turns; half of them may be selected on, and are then not reported."),
     ] = None,
+    is_whole: Annotated[
+        bool, typer.Option("--reproduce-paper", help="With --select human: select on the whole set, as the paper did.")
+    ] = False,
     is_shuffled: Annotated[bool, typer.Option("--shuffled", help="With other turns' labels: a control.")] = False,
     start: Annotated[str | None, typer.Option("--from", help="Go on from this predictor, say with --scores.")] = None,
     scores: Annotated[
@@ -113,29 +121,38 @@ def train(
     quiet: Quiet = False,
 ) -> None:
     """Learn from dialogues how much of a conversation remains after a turn; no ratings are needed."""
-    from turnwise.engage import Settings, fit_all, fit_head, material
+    from turnwise.engage import fit_all, fit_head, material
     from turnwise.model.loading import require_torch
 
     require_torch("Training")
     quiet = quiet or json
-    settings = Settings(history, is_flat, pooling, activation, classes, tokens)  # type: ignore[arg-type]  # checked there
-    how = _recipe(recipe, {"steps": steps, "rate": rate, "batch_turns": batch, "mixing": mixing})
-    if is_frozen and (select != "valloss" or human is not None or resume):
-        raise UsageError("--frozen finds its optimum at once: leave out --select, --human and --resume.")
+    shape = {"history": history, "is_flat": is_flat, "pooling": pooling, "activation": activation, "classes": classes,
+             "tokens": tokens}  # fmt: skip
+    chosen = {key: value for key, value in shape.items() if value is not None}
+    changes = {"steps": steps, "rate": rate, "batch_turns": batch, "mixing": mixing}
+    _check_frozen(is_frozen, {"recipe": recipe, **changes, "human": human, "resume": resume or None}, cache)
+    how = _recipe(recipe or "default", changes, select=select)
     options = {"format": format, "on_error": on_error, "limit": limit, "quiet": quiet}
     read = [load_corpus([one], **options) for one in corpora]  # type: ignore[arg-type]
     given = material(read, target=_target(scores), is_shuffled=is_shuffled, seed=seed)
-    begin = _begin(start, encoder, settings, seed=seed, device=device)
+    begin = _begin(start, encoder, chosen, seed=seed, device=device)
     if is_frozen:
         with progress_bar("encoding", quiet=quiet) as progress:
-            found = fit_head(given, start=begin, out=out, cache=cache, progress=progress)
+            found = fit_head(given, start=begin, out=out, seed=seed, cache=cache, progress=progress)
         _show_fitted(found, {}, json=json)
         return
     with _tuning_bar(how.steps, quiet=quiet) as watch:
         tuned = fit_all(
-            given, start=begin, out=out, recipe=how, seed=seed, select=select, human=_selection(human), resume=resume,
+            given,
+            start=begin,
+            out=out,
+            recipe=how,
+            seed=seed,
+            select=select,
+            human=_selection(human, is_whole=is_whole),
+            resume=resume,
             progress=watch,
-        )  # fmt: skip
+        )
     best = next(one for one in tuned.history if one.step == tuned.best_step)
     _show_fitted(tuned.predictor, {"steps": tuned.steps, "best_step": tuned.best_step, "seconds": tuned.seconds,
                                    "validation": best.validation, "pearson": best.pearson}, json=json)  # fmt: skip
@@ -167,7 +184,8 @@ def score(
     with progress_bar("scoring", quiet=quiet) as progress:
         if out is not None:
             write_scores(predictor, corpus, out, overwrite=overwrite, progress=progress)
-            typer.echo(f"Scores of {len(corpus):,} dialogues are in {out}", err=json)
+            found = {"model": predictor.name, "dialogues": len(corpus), "out": str(out)}
+            print_json(found) if json else typer.echo(f"Scores of {len(corpus):,} dialogues are in {out}")
             return
         rows = [row for table in score_corpus(predictor, corpus, progress=progress) for row in table.to_pylist()]
     if json:
@@ -185,8 +203,14 @@ def evaluate(
     human: HumanPaths,
     aspect: Aspect = None,
     metrics: Annotated[str | None, typer.Option("--metrics", help="Columns of a table that are other metrics.")] = None,
+    annotators: Annotated[
+        str | None, typer.Option("--annotators", help="Columns of a table that are people. Usual: all numbers.")
+    ] = None,
     is_reported_half: Annotated[
         bool, typer.Option("--reported-half", help="Only the half of each set that is never selected on.")
+    ] = False,
+    is_single: Annotated[
+        bool, typer.Option("--single-turn", help="Read the rated turn alone, as the paper's Table 4.")
     ] = False,
     reproduce_paper: Annotated[
         bool, typer.Option("--reproduce-paper", help="Report items that were selected on, marked.")
@@ -195,21 +219,27 @@ def evaluate(
     device: Device = "auto",
     overwrite: Overwrite = False,
     json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """How far scores agree with people, beside what needs no training and the people's own agreement."""
+    from turnwise.engage import BASELINES, halves, read_human
     from turnwise.engage import evaluate as held_against
-    from turnwise.engage import halves, read_human
+    from turnwise.engage.baselines import SingleTurn
     from turnwise.engage.output import write_evaluation
 
     check_free(out, overwrite=overwrite)
-    columns = tuple(metrics.replace(" ", "").split(",")) if metrics else ()
-    sets: list[HumanSet] = [read_human(one, aspect=aspect, metrics=columns) for one in human]
+    columns, people = (
+        tuple(name.strip() for name in given.split(",")) if given else () for given in (metrics, annotators)
+    )
+    sets: list[HumanSet] = [read_human(one, aspect=aspect, metrics=columns, annotators=people) for one in human]
     if is_reported_half:
         sets = [halves(one).reported for one in sets]
     predictors = {name: _loaded(path, device) for name, path in named_paths(models).items()}
-    selected = {name: one.selected_on for name, one in predictors.items() if one.selected_on}
-    found = held_against(predictors, sets, selected_on=selected, reproduce_paper=reproduce_paper)
+    raters: dict[str, Rater] = {**{name: SingleTurn(one) if is_single else one for name, one in predictors.items()}}
+    baselines = {
+        **BASELINES,
+        **{name: SingleTurn(one) if is_single else one for name, one in _untrained(predictors).items()},
+    }
+    found = held_against(raters, sets, baselines=baselines, reproduce_paper=reproduce_paper)
     if out is not None:
         write_evaluation(found, out, overwrite=overwrite)
     print_json(found.to_dict()) if json else _show_evaluation(found)
@@ -233,15 +263,18 @@ def depth(
     """How well remaining depth is predicted: squared error and correlations, beside baselines."""
     from turnwise.engage import examples
     from turnwise.engage.depth import measure_depth
+    from turnwise.engage.fitting import dealt
     from turnwise.engage.output import write_depth
 
     quiet = quiet or json
     check_free(out, overwrite=overwrite)
     predictors = {name: _loaded(path, device) for name, path in named_paths(models).items()}
     data = load_corpus([corpus], format=format, on_error=on_error, limit=limit, quiet=quiet)
+    if len(data.splits) == 1 and split not in data.splits:  # dealt as in training, so that what was learnt is left out
+        data = dealt(data, seed=int(next(iter(predictors.values())).origin.get("seed", 0)))
     held_out, training = (examples(data.split(name)) for name in (split, train_split))
     with progress_bar("predicting", quiet=quiet) as progress:
-        found = measure_depth(predictors, held_out, training=training, progress=progress)
+        found = measure_depth({**predictors, **_untrained(predictors)}, held_out, training=training, progress=progress)
     if out is not None:
         write_depth(found, out, overwrite=overwrite)
     if json:
@@ -302,12 +335,36 @@ def _loaded(path: str, device: str) -> Predictor:
     return load(path, device=device)
 
 
-def _recipe(name: str, changes: Mapping[str, Any]) -> Recipe:
-    from turnwise.engage import RECIPES
+def _untrained(predictors: Mapping[str, Predictor]) -> dict[str, Predictor]:
+    """The first predictor's encoder as it was, where a package has it, under a random layer: the control RDEP-U."""
+    from turnwise.engage.encoder import Encoder
+    from turnwise.engage.packaged import PACKAGED
+    from turnwise.engage.predictor import Predictor
+
+    one = next(iter(predictors.values()))
+    encoder, is_packaged = one.encoder, one.encoder.name in PACKAGED
+    if is_packaged:
+        encoder = Encoder.load(encoder.name, device=str(encoder.device))
+    return {"untrained" if is_packaged else "untrained layer": Predictor.untrained(encoder, one.settings)}
+
+
+def _check_frozen(is_frozen: bool, others: Mapping[str, Any], cache: Path | None) -> None:
+    """Refuse options that would do nothing."""
+    given = [f"--{name.removesuffix('_turns')}" for name, value in others.items() if value is not None]
+    if is_frozen and given:
+        raise UsageError(f"--frozen finds its optimum at once: leave out {', '.join(given)}.")
+    if cache is not None and not is_frozen:
+        raise UsageError("--cache keeps the vectors of a frozen encoder: give --frozen, or leave it out.")
+
+
+def _recipe(name: str, changes: Mapping[str, Any], *, select: str) -> Recipe:
+    from turnwise.engage.settings import PAPER_HUMAN_RATE, RECIPES
 
     if name not in RECIPES:
         raise unknown_name("recipe", name, RECIPES)
-    given = {key: value for key, value in changes.items() if value is not None}
+    # The paper's rate for selection by people is another one.
+    given: dict[str, Any] = {"rate": PAPER_HUMAN_RATE} if (name, select) == ("paper", "human") else {}
+    given |= {key: value for key, value in changes.items() if value is not None}
     steps = given.get("steps")
     if steps is not None:  # a short run warms up and looks at itself in proportion
         usual = RECIPES[name]
@@ -316,14 +373,18 @@ def _recipe(name: str, changes: Mapping[str, Any]) -> Recipe:
     return replace(RECIPES[name], **given)
 
 
-def _begin(start: str | None, encoder: str, settings: Any, *, seed: int, device: str) -> Predictor:
-    from turnwise.engage.encoder import Encoder
+def _begin(start: str | None, encoder: str | None, chosen: Mapping[str, Any], *, seed: int, device: str) -> Predictor:
+    from turnwise.engage import Settings
+    from turnwise.engage.encoder import DEFAULT, Encoder
     from turnwise.engage.predictor import Predictor
     from turnwise.model.loading import choose_device
 
+    if start is not None and (chosen or encoder is not None):
+        raise UsageError("--from goes on with a predictor as it is: leave out --encoder, --history and other settings.")
     if start is not None:
         return replace(_loaded(start, device), calibration=None)
-    return Predictor.untrained(Encoder.load(encoder, device=choose_device(device)), settings, seed=seed)
+    settings = Settings(**chosen)
+    return Predictor.untrained(Encoder.load(encoder or DEFAULT, device=choose_device(device)), settings, seed=seed)
 
 
 def _target(scores: str | None) -> Target | None:
@@ -339,10 +400,13 @@ def _target(scores: str | None) -> Target | None:
         raise UsageError(f"--scores expects LABEL=LOWEST:HIGHEST, such as eval=1:5, found '{scores}'.") from error
 
 
-def _selection(path: str | None) -> HumanSet | None:
+def _selection(path: str | None, *, is_whole: bool) -> HumanSet | None:
     from turnwise.engage import halves, read_human
 
-    return None if path is None else halves(read_human(path)).selection
+    if path is None:
+        return None
+    rated = read_human(path)
+    return rated if is_whole else halves(rated).selection
 
 
 def _rule(written: str) -> Rule:
@@ -387,13 +451,28 @@ def _question(line: bytes, number: int) -> tuple[list[str], list[str]]:
     wanted = 'expected {"context": ["…"], "candidates": ["…"]}'
     try:
         read = orjson.loads(line)
-        said = [one["content"] for one in read["messages"]] if "messages" in read else list(read["context"])
+        said = _said(read["messages"]) if "messages" in read else list(read["context"])
         candidates = list(read["candidates"])
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(f"Line {number}: {wanted}, found {line[:80].decode(errors='replace')}.") from error
     if not candidates or not all(isinstance(one, str) for one in (*said, *candidates)):
         raise UsageError(f"Line {number}: {wanted}, all of them text.")
     return said, candidates
+
+
+def _said(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Turns of a chat as training has them: without instructions, consecutive messages of one role as one."""
+    from turnwise.corpus import Dialogue, Turn
+    from turnwise.corpus.turns import merged
+
+    turns = [Turn(one["role"], _content(one["content"])) for one in messages if one["role"] != "system"]
+    return merged(Dialogue(tuple(turns))).texts
+
+
+def _content(given: Any) -> str:
+    """The text of a message, which may come in parts."""
+    parts = [given] if isinstance(given, str) else [part["text"] for part in given if part.get("type") == "text"]
+    return " ".join(parts)
 
 
 def _spoken(line: str) -> tuple[str | None, str]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from turnwise.engage.human_sets import item_key, prefix_keys
+from turnwise.engage.human_sets import item_key
 from turnwise.engage.protocol import Dialogue, Floats, Rater
 from turnwise.errors import UsageError
 
@@ -35,6 +35,27 @@ class Baseline:
         return np.array([self.rule(dialogue) for dialogue in dialogues], dtype=np.float32)
 
 
+@dataclass(frozen=True)
+class SingleTurn:
+    """A rater that is shown the rated turn alone, as in the paper's Table 4."""
+
+    rater: Rater
+
+    @property
+    def name(self) -> str:
+        """The rater's own, and that it read one turn."""
+        return f"{self.rater.name}-single"
+
+    @property
+    def selected_on(self) -> frozenset[str]:
+        """What the rater was selected on."""
+        return frozenset(getattr(self.rater, "selected_on", ()))
+
+    def rate(self, dialogues: Sequence[Dialogue]) -> Floats:
+        """The score of each dialogue's last turn, without the turns before it: (dialogues,)."""
+        return self.rater.rate([dialogue[-1:] for dialogue in dialogues])
+
+
 def word_count(dialogue: Dialogue) -> float:
     """Words of the turn, separated by blanks."""
     return len(dialogue[-1].split())
@@ -51,7 +72,7 @@ def position(dialogue: Dialogue) -> float:
 
 
 def average_length(dialogue: Dialogue) -> float:
-    """The mean number of words of the turns so far, the rated one with them."""
+    """The mean number of words of the turns so far, the rated one with them; the paper's Average counts turns."""
     return mean(len(turn.split()) for turn in dialogue)
 
 
@@ -104,8 +125,9 @@ def average_depth_literal(mean_length: float, j: npt.ArrayLike) -> Floats:
 
 
 def random_depth(dialogue: Dialogue) -> Floats:
-    """The rater `random` at every turn of a dialogue: (turns,)."""
-    return np.array([_drawn(key) for key in prefix_keys(dialogue)], dtype=np.float32)
+    """Numbers from 0 to 1 that the whole dialogue decides, so that equal openings have others: (turns,)."""
+    seed = int.from_bytes(hashlib.sha256(f"depth {item_key(dialogue)}".encode()).digest()[:8], "little")
+    return np.random.default_rng(seed).random(len(dialogue), dtype=np.float32)
 
 
 # Guesses for every turn of a dialogue, from its turns and the mean length of training dialogues: (turns,).

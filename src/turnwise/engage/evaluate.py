@@ -9,13 +9,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 
 from turnwise.engage.baselines import BASELINES, word_count
-from turnwise.engage.human_sets import HumanSet, Numbers
+from turnwise.engage.human_sets import MOST_NAMED, HumanSet, Numbers
 from turnwise.engage.protocol import Rater
 from turnwise.errors import UsageError, unknown_name
 from turnwise.metrics import (
@@ -49,7 +49,9 @@ class RaterResult:
     """One rater on one set: how far it agrees with people's mean rating.
 
     ``pearson``, ``spearman`` and ``kendall``; ``partial_given_length`` is Spearman's correlation with the number of
-    words of the rated turn held fixed; ``share_of_ceiling`` is Spearman's over the annotators' own.
+    words of the rated turn held fixed; ``share_of_ceiling`` is Spearman's over the annotators' own. A rater is held
+    against the mean of all annotators, one annotator against the mean of the others, which is noisier and leaves the
+    annotator out: a share above 1 is possible, and does not mean that a rater is better than a person.
     """
 
     scores: Mapping[str, Score]
@@ -79,7 +81,7 @@ class RaterComparison:
 
     first: str
     second: str
-    second_kind: str  # models or baselines
+    second_kind: str  # one of KINDS
     spearman: Comparison
     pearson: Significance
     pearson_p_holm: float | None = None
@@ -118,6 +120,7 @@ class SetResult:
             "ceilings": {kind: score.to_dict() for kind, score in ceilings.items()},
             "annotators": int(each) if each.is_integer() else each,  # of an item
             "annotators_in_all": len(self.rated.annotators),
+            "annotator_names": list(self.rated.annotators) if len(self.rated.annotators) <= MOST_NAMED else None,
             "aspect": self.rated.aspect or None,
             "fingerprint": self.rated.fingerprint,
             **{kind: {name: one.to_dict() for name, one in self.raters[kind].items()} for kind in KINDS},
@@ -148,7 +151,9 @@ class EngageEvaluation:
         columns = [Column("set"), Column("kind"), Column("rater"), *(Column(name, ".3f") for name in numbers)]
         notes = [
             "Correlations with the mean rating. Ceiling: one annotator against the mean of the others. Partial: "
-            "Spearman's with the number of words of the turn held fixed. Share: Spearman's over that of the ceiling."
+            "Spearman's with the number of words of the turn held fixed. Share: Spearman's over that of the ceiling. "
+            "A rater is held against the mean of all annotators, one annotator against the mean of the others, so a "
+            "share above 1 is possible."
         ]
         notes += [f"{name}: {one.rated.note}" for name, one in self.sets.items() if one.rated.note]
         notes += [f"{name}: left out {_counted(one.rated)}." for name, one in self.sets.items() if one.rated.left_out]
@@ -174,12 +179,13 @@ def evaluate(
 ) -> EngageEvaluation:
     """Hold raters against people, beside baselines, other metrics and the annotators themselves.
 
-    `selected_on` has, by rater, the keys of the items it was selected on (`HumanSet.keys`). They are taken out for all
-    raters, for all are compared on the same items; with `reproduce_paper` they stay in and the result is marked.
-    P-values are corrected by Holm over all comparisons.
+    Items that a rater was selected on are known by the keys in its own `selected_on`, where it has that (a `Predictor`
+    does), and by those given here for its name (`HumanSet.keys`). They are taken out for all raters, for all are
+    compared on the same items; with `reproduce_paper` they stay in and the result is marked. P-values are corrected by
+    Holm over all comparisons: of each model with the best baseline, each other model and each metric of the set.
     """
-    used = selected_on or {}
-    _check(raters, sets, used)
+    _check([*raters, *baselines], sets, selected_on or {})
+    used = _used([*raters.items(), *baselines.items()], selected_on or {})
     kept = [one if reproduce_paper else without_selected(one, used) for one in sets]
     measured = [_measured(one, raters, baselines, used, resampling) for one in kept]
     names = " ".join(f"{one.name}@{one.fingerprint}" for one in kept)
@@ -187,13 +193,22 @@ def evaluate(
     return EngageEvaluation({one.rated.name: one for one in _corrected(measured)}, origin)
 
 
+def _used(raters: Sequence[tuple[str, Rater]], selected_on: Mapping[str, Collection[str]]) -> dict[str, frozenset[str]]:
+    """The keys of what each rater was selected on, by its own account and by what was given, where there are any."""
+    used: dict[str, frozenset[str]] = {}
+    for name, rater in raters:
+        own: Collection[str] = getattr(rater, "selected_on", None) or ()
+        used[name] = used.get(name, frozenset()).union(own, selected_on.get(name, ()))
+    return {name: keys for name, keys in used.items() if keys}
+
+
 def without_selected(rated: HumanSet, selected_on: Mapping[str, Collection[str]]) -> HumanSet:
     """The set without the items that any rater was selected on; they are counted among those left out."""
     by = _selected(rated, selected_on)
     if not by:
         return rated
-    keys = {key for name in by for key in selected_on[name]}
-    places = [place for place, key in enumerate(rated.keys) if key not in keys]
+    keys = frozenset(key for name in by for key in selected_on[name])
+    places = [place for place, known in enumerate(rated.known_as) if known.isdisjoint(keys)]
     gone, names = len(rated) - len(places), ", ".join(by)
     if len(places) < FEWEST_ITEMS:
         found = f"{rated.name}: {gone} of {len(rated)} items were used for the selection of {names}"
@@ -204,7 +219,7 @@ def without_selected(rated: HumanSet, selected_on: Mapping[str, Collection[str]]
     return replace(rated.select(places), note=_joined(rated.note, note), left_out=left_out)
 
 
-def _check(raters: Mapping[str, Rater], sets: Sequence[HumanSet], selected_on: Mapping[str, Collection[str]]) -> None:
+def _check(raters: Sequence[str], sets: Sequence[HumanSet], selected_on: Mapping[str, Collection[str]]) -> None:
     if not sets:
         raise UsageError("Expected at least one set of turns that people rated, found none.")
     names = [one.name for one in sets]
@@ -218,7 +233,10 @@ def _check(raters: Mapping[str, Rater], sets: Sequence[HumanSet], selected_on: M
 
 def _selected(rated: HumanSet, selected_on: Mapping[str, Collection[str]]) -> list[str]:
     """The raters that were selected on items of this set."""
-    return [name for name, keys in selected_on.items() if not set(rated.keys).isdisjoint(keys)]
+    if not any(selected_on.values()):
+        return []
+    known = frozenset[str]().union(*rated.known_as)
+    return [name for name, keys in selected_on.items() if not known.isdisjoint(keys)]
 
 
 # --- One set ----------------------------------------------------------------------------------------------------------
@@ -245,7 +263,14 @@ def _measured(
     )
     results = {
         kind: {
-            name: _result(rated, values, ceiling, _of(origin, called.get(kind, {}).get(name, name)), how, name in by)
+            name: _result(
+                rated,
+                values,
+                ceiling,
+                _of(origin, called.get(kind, {}).get(name, name)),
+                how,
+                is_selected=kind in who and name in by,
+            )
             for name, values in some.items()
         }
         for kind, some in scores.items()
@@ -262,7 +287,7 @@ def _rate(rater: Rater, rated: HumanSet) -> Numbers:
 
 
 def _result(
-    rated: HumanSet, values: Numbers, ceiling: Score, origin: Origin, how: Resampling, is_selected: bool
+    rated: HumanSet, values: Numbers, ceiling: Score, origin: Origin, how: Resampling, *, is_selected: bool
 ) -> RaterResult:
     common: dict[str, Any] = {"clusters": rated.clusters, "resampling": how, "origin": origin}
     scores = {kind: correlate(values, rated.mean, kind=kind, **common) for kind in CORRELATIONS}
@@ -273,7 +298,7 @@ def _result(
 
 
 def _share(score: Score, ceiling: Score) -> Score:
-    """Spearman's correlation over that of one annotator with the rest, which it may well exceed."""
+    """Spearman's correlation over that of one annotator with the rest, which it may well exceed (`RaterResult`)."""
     if score.value is None or ceiling.value is None:
         reason = score.reason or f"there is no ceiling: {ceiling.reason}"
         return Score.missing(reason, n=score.n, signature=score.signature)
@@ -297,12 +322,14 @@ def _joined(*notes: str) -> str:
 def _compared(
     rated: HumanSet, scores: Scores, baselines: Mapping[str, RaterResult], origin: Origin, how: Resampling
 ) -> Iterator[RaterComparison]:
-    """Each model against the best baseline, and against each other model."""
+    """Each model against the best baseline, each other model, and each metric that was scored beforehand."""
     # The best by these very items: if that is unfair, then to the models.
     known = {name: value for name, one in baselines.items() if (value := one["spearman"].value) is not None}
     best = max(known, key=known.__getitem__, default=None)
-    against = [(name, best, "baselines") for name in scores["models"] if best is not None]
-    for first, second, kind in [*against, *((*pair, "models") for pair in combinations(scores["models"], 2))]:
+    pairs = [(name, best, "baselines") for name in scores["models"] if best is not None]
+    pairs += [(*pair, "models") for pair in combinations(scores["models"], 2)]
+    pairs += [(name, metric, "metrics") for name, metric in product(scores["models"], scores["metrics"])]
+    for first, second, kind in pairs:
         yield _pair(rated, (first, second, kind), (scores["models"][first], scores[kind][second]), origin, how)
 
 
@@ -311,19 +338,17 @@ def _pair(
 ) -> RaterComparison:
     where = _of(origin, "/".join(names[:2]))
     tested = compare_correlations(rated.mean, *values, clusters=rated.clusters, resampling=how, origin=where)
-    dialogues = len(set(rated.clusters))
-    note = f"Williams' t takes {len(rated)} items of {dialogues} dialogues as independent."
-    return RaterComparison(
-        *names, tested, _williams(rated.mean, *values, where), note=note if dialogues < len(rated) else ""
-    )
+    kept = np.flatnonzero(np.isfinite([rated.mean, *values]).all(axis=0))  # items that both could score
+    dialogues = len({rated.clusters[place] for place in kept})
+    note = f"Williams' t takes {len(kept)} items of {dialogues} dialogues as independent."
+    significance = _williams(rated.mean[kept], values[0][kept], values[1][kept], where)
+    return RaterComparison(*names, tested, significance, note=note if dialogues < len(kept) else "")
 
 
 def _williams(people: Numbers, first: Numbers, second: Numbers, origin: Origin) -> Significance:
-    """Williams' t over the items that both raters could score."""
-    kept = np.isfinite(people) & np.isfinite(first) & np.isfinite(second)
-    people, first, second = people[kept], first[kept], second[kept]
+    """Williams' t over items that both raters scored."""
     return williams(
-        _pearson(people, first), _pearson(people, second), _pearson(first, second), n=int(kept.sum()), origin=origin
+        _pearson(people, first), _pearson(people, second), _pearson(first, second), n=len(people), origin=origin
     )
 
 

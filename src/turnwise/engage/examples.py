@@ -40,7 +40,7 @@ class Examples:
     name: str
     texts: Sequence[str]  # (turns,)
     starts: Ints  # (dialogues + 1,) where each dialogue begins, and where the last one ends
-    targets: Floats  # (turns,)
+    targets: Floats  # (turns,), NaN for a turn that has none
     ids: Sequence[str] = field(default_factory=list)  # (dialogues,)
     left_out: int = 0  # dialogues of one turn, or without a target
 
@@ -106,24 +106,42 @@ def _depth(dialogue: CorpusDialogue) -> Floats:
 def dialogue_scores(label: str, *, lowest: float, highest: float) -> Target:
     """Scores that people gave to whole dialogues, as targets of their turns (ConvAI), taken to 0 … 1.
 
-    The label holds one number for the dialogue, or one for each speaker, whose own turns it is then for.
+    The label holds one number for the dialogue, or one for each speaker, whose own turns it is then for. Among
+    `ratings`, as ConvAI has them, are the scores that participants gave: a speaker's turns get the mean of what the
+    others gave. Turns without a score teach nothing; a dialogue without any is left out.
     """
     if not highest > lowest:
         raise UsageError(f"A scale goes from a lower to a higher number, found {lowest:g} to {highest:g}.")
 
     def of(dialogue: CorpusDialogue) -> Floats | None:
-        given = dialogue.labels.get(label)
-        if given is None:
+        scores = _received(dialogue, label)
+        if scores is None:
             return None
-        by_turn = [given.get(turn.speaker) if isinstance(given, dict) else given for turn in dialogue.turns]
-        if any(not isinstance(one, int | float) or isinstance(one, bool) for one in by_turn):
-            raise UsageError(f"Dialogue '{dialogue.id}': '{label}' must hold a number, or one for every speaker.")
-        scaled = (np.array(by_turn, dtype=np.float64) - lowest) / (highest - lowest)
-        if not (scaled.min() >= 0 and scaled.max() <= 1):  # nor is NaN
+        by_turn = [scores.get(turn.speaker) if isinstance(scores, dict) else scores for turn in dialogue.turns]
+        if any(isinstance(one, bool) or not isinstance(one, int | float | None) for one in by_turn):
+            raise UsageError(f"Dialogue '{dialogue.id}': '{label}' must hold a number, or one for each speaker.")
+        known = np.array([np.nan if one is None else one for one in by_turn], dtype=np.float64)
+        scaled = (known - lowest) / (highest - lowest)
+        if any(not 0 <= value <= 1 for value, one in zip(scaled, by_turn, strict=True) if one is not None):
             raise UsageError(f"Dialogue '{dialogue.id}': '{label}' lies outside {lowest:g} to {highest:g}.")
-        return scaled.astype(np.float32)
+        return None if np.isnan(scaled).all() else scaled.astype(np.float32)
 
     return of
+
+
+def _received(dialogue: CorpusDialogue, label: str) -> Any:
+    """A label's scores, or what each speaker got from the other participants."""
+    ratings = dialogue.labels.get("ratings")
+    if label in dialogue.labels or not isinstance(ratings, dict) or not isinstance(ratings.get(label), dict):
+        return dialogue.labels.get(label)
+    given = {judge: one for judge, one in ratings[label].items() if one is not None}
+    others = {
+        speaker: [one for judge, one in given.items() if judge != speaker]
+        for speaker in {turn.speaker for turn in dialogue.turns}
+    }
+    if any(isinstance(one, bool) or not isinstance(one, int | float) for one in given.values()):
+        raise UsageError(f"Dialogue '{dialogue.id}': ratings of '{label}' must be numbers.")
+    return {speaker: sum(some) / len(some) for speaker, some in others.items() if some} or None
 
 
 def shuffled(given: Examples, rng: np.random.Generator) -> Examples:

@@ -50,7 +50,7 @@ def dealt(corpus: Corpus, *, seed: int = 0) -> Corpus:
     """A corpus with training and validation splits: its own, or where it has a single one, dealt by the seed."""
     if {"train", "validation"} <= corpus.splits.keys():
         return corpus
-    if len(corpus.splits) > 1:
+    if not corpus.splits.keys() <= {"train", "all"} or len(corpus.splits) > 1:
         found = ", ".join(corpus.splits)
         raise UsageError(f"Corpus '{corpus.name}' needs splits called train and validation, found {found}.")
     held_out = len(corpus) // DEALT
@@ -64,6 +64,7 @@ def fit_head(
     *,
     start: Predictor,
     out: Path | None = None,
+    seed: int = 0,
     cache: Path | None = None,
     progress: EncodingProgress | None = None,
 ) -> Predictor:
@@ -78,7 +79,8 @@ def fit_head(
         training, given.validation, encoder=start.encoder, settings=start.settings, cache=cache, progress=progress
     )
     # An encoder that people's ratings chose stays chosen by them.
-    fitted = replace(fitted, origin={**fitted.origin, "selected_on": sorted(start.selected_on)})
+    more = {"seed": seed, "selected_on": sorted(start.selected_on)}
+    fitted = replace(fitted, origin={**fitted.origin, **more})
     found = calibrated(fitted, given.validation)
     if out is not None:
         storage.save(out / "best", found)

@@ -68,7 +68,8 @@ def _features(
     vectors = kept(cache, _key(texts, encoder, settings), lambda: encoder.vectors(texts, settings, progress))
     starts = torch.from_numpy(examples.starts)
     averaged = window_means(torch.from_numpy(np.array(vectors)).double(), starts, settings.averaged)
-    return Features(averaged, torch.from_numpy(examples.targets).double())
+    has_target = torch.from_numpy(np.isfinite(examples.targets))
+    return Features(averaged[has_target], torch.from_numpy(examples.targets).double()[has_target])
 
 
 def _key(texts: Sequence[str], encoder: Encoder, settings: Settings) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -43,6 +45,9 @@ GAPS = ("", "na", "n/a", "nan", "none", "null")  # how tables write that somebod
 CSV, JSON, PARQUET = (".csv", ".tsv", ".tab"), (".jsonl", ".ndjson", ".json"), (".parquet", ".pq")
 NO_RATINGS = ("", "id", "split", "index", "unnamed: 0", *DIALOGUE_COLUMNS)  # columns that number or name the rows
 SCORED_FILE = "Eng_Scores_"  # of DailyDialog-Human: the same pairs with earlier metrics' scores
+MOST_NAMED = 10  # annotators that are listed by name
+WORDS = re.compile(r"[^\W_]+")  # letters and digits
+LONGEST_QUERY = 200  # words before a rated turn that the guard of selections looks through
 PAPER_ANNOTATORS = 5  # that the paper on remaining depth has for FED and DailyDialog-Human (section 4)
 
 
@@ -76,8 +81,13 @@ class HumanSet:
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """A hash of each item's turns, by which it is known wherever it stands."""
-        return tuple(map(item_key, self.dialogues))
+        """A hash of each item's rated turn and its query, by which it is known wherever it stands (`pair_key`)."""
+        return tuple(map(pair_key, self.dialogues))
+
+    @cached_property
+    def known_as(self) -> tuple[frozenset[str], ...]:
+        """All keys under which each item may have been selected on (`keys_of`)."""
+        return tuple(frozenset(keys_of(turns)) for turns in self.dialogues)
 
     @property
     def annotators_per_item(self) -> float:
@@ -87,7 +97,8 @@ class HumanSet:
     @cached_property
     def fingerprint(self) -> str:
         """A short hash of all that a number may depend on: turns, dialogues, ratings and other metrics' scores."""
-        digest = hashlib.sha256(repr((self.keys, self.clusters, self.annotators, tuple(self.metrics))).encode())
+        exact = tuple(map(item_key, self.dialogues))
+        digest = hashlib.sha256(repr((exact, self.clusters, self.annotators, tuple(self.metrics))).encode())
         for numbers in (self.ratings, *self.metrics.values()):
             digest.update(np.ascontiguousarray(numbers).tobytes())
         return digest.hexdigest()[:12]
@@ -112,47 +123,86 @@ class Halves(NamedTuple):
 
 
 def item_key(turns: Iterable[str]) -> str:
-    """The sha256 of some turns, which tells ``["a", "b"]`` from ``["ab"]``."""
-    return list(prefix_keys(turns))[-1]
-
-
-def prefix_keys(turns: Iterable[str]) -> Iterator[str]:
-    """The key of the first turn, of the first two, and so on: each turn is hashed once."""
+    """The sha256 of some turns exactly as they stand, which tells ``["a", "b"]`` from ``["ab"]``."""
     digest = hashlib.sha256()
     for turn in turns:
         data = turn.encode("utf-8", "surrogatepass")
         digest.update(len(data).to_bytes(8, "little") + data)
-        yield digest.hexdigest()
+    return digest.hexdigest()
+
+
+def normalised(text: str) -> str:
+    """Letters and digits alone, casefolded, so that neither case, punctuation nor spacing tells two texts apart.
+
+    >>> normalised("Do n't  YOU ?") == normalised("don’t you")
+    True
+    """
+    return "".join(_words(text)) or text.strip()  # a turn of nothing but marks stays what it is
+
+
+def _words(text: str) -> list[str]:
+    return WORDS.findall(unicodedata.normalize("NFKC", text).casefold())
+
+
+def pair_key(turns: Sequence[str]) -> str:
+    """The key of a rated turn with the turn before it, both normalised: earlier context does not change it."""
+    return item_key(map(normalised, turns[-2:]))
+
+
+def keys_of(turns: Sequence[str]) -> Iterator[str]:
+    """All keys under which a rated turn may have been used, here or in another copy of its set.
+
+    Its `pair_key`; the keys that it has where its context is cut to its last words, however these are divided into
+    turns; and the hash of the turns as they stand. A copy whose query lost words is not known by any of them.
+    """
+    yield pair_key(turns)
+    yield item_key(turns)
+    said = normalised(turns[-1])
+    yield item_key([said])
+    before = [word for turn in turns[:-1] for word in _words(turn)][-LONGEST_QUERY:]
+    for place in range(len(before)):
+        yield item_key(["".join(before[place:]), said])
 
 
 def halves(rated: HumanSet) -> Halves:
     """The half that may be selected on and the half that is reported, always the same, whatever the items' order.
 
-    Dialogues are sorted by the hash of their items and cut in the middle, so that both halves are equally large to
-    within one (the reported half is the larger). Only a dialogue on the cut can have items in both.
+    Dialogues are sorted by the hash of their items' `keys` and cut in the middle, so that both halves are equally large
+    to within one (the reported half is the larger). Only a dialogue on the cut can have items in both. The keys are of
+    normalised pairs: case, punctuation, spacing and earlier context do not move an item to the other half.
     """
     members: dict[str, list[str]] = {}
     for dialogue, key in zip(rated.clusters, rated.keys, strict=True):
         members.setdefault(dialogue, []).append(key)
     # Of all items together: the least of their hashes would bring long dialogues to the front.
     ranks = {dialogue: item_key(sorted(keys)) for dialogue, keys in members.items()}
-    order = sorted(range(len(rated)), key=lambda place: (ranks[rated.clusters[place]], rated.keys[place]))
+
+    def rank(place: int) -> tuple[str, str, str]:
+        return ranks[rated.clusters[place]], rated.keys[place], item_key(rated.dialogues[place])
+
+    order = sorted(range(len(rated)), key=rank)
     middle = len(order) // 2
     return Halves(rated.select(sorted(order[:middle])), rated.select(sorted(order[middle:])))
 
 
 def read_human(
-    path: str | Path, *, aspect: str | None = None, metrics: Sequence[str] = (), name: str | None = None
+    path: str | Path,
+    *,
+    aspect: str | None = None,
+    metrics: Sequence[str] = (),
+    annotators: Sequence[str] = (),
+    name: str | None = None,
 ) -> HumanSet:
     """Read rated turns: FED, DailyDialog-Human, any corpus with `ratings` on its turns, or a table.
 
     A table (CSV, TSV, JSONL or Parquet) has the columns ``context`` (a list of turns, or text with turns separated by
     line breaks or `` __eou__ ``), ``response`` (the rated turn), a column of numbers for each annotator, and
-    ``dialogue_id`` where it is known. `metrics` are columns with other metrics' scores. The folder of DailyDialog-Human
-    brings its own: the annotated pairs get the scores that stand in the other file.
+    ``dialogue_id`` where it is known. `metrics` are columns with other metrics' scores, `annotators` the columns of
+    annotators: name them where other columns have numbers, too. The note says which were read. The folder of
+    DailyDialog-Human brings its own metrics: the annotated pairs get the scores that stand in the other file.
 
     >>> read_human("fed_data.json", aspect="Engaging")                     # doctest: +SKIP
-    >>> read_human("mine.csv", metrics=["bleu"])                           # doctest: +SKIP
+    >>> read_human("mine.csv", annotators=["ann", "bob"], metrics=["bleu"])  # doctest: +SKIP
     """
     path = Path(path).expanduser()
     if not path.exists():
@@ -160,7 +210,9 @@ def read_human(
     if _is_table(path):
         if aspect is not None:
             raise UsageError(f"{path}: the columns of a table are annotators of one aspect. Leave out --aspect.")
-        return _from_table(path, metrics, name or name_of([path]))
+        return _from_table(path, metrics, annotators, name or name_of([path]))
+    if annotators:
+        raise UsageError(f"{path}: annotators can be named for tables, whose columns they are. Leave them out.")
     return _from_corpus(path, aspect, metrics, name)
 
 
@@ -307,26 +359,61 @@ def _is_table(path: Path) -> bool:
     return found in ("pairs", "json-pairs", "ubuntu", "text") or (kind in CSV and found != "dailydialog-human")
 
 
-def _from_table(path: Path, metrics: Sequence[str], name: str) -> HumanSet:
+def _from_table(path: Path, metrics: Sequence[str], annotators: Sequence[str], name: str) -> HumanSet:
     rows = list(_checked(path, _rows(path)))
     if not rows:
         raise UsageError(f"{path}: expected rows with a context, a response and ratings, found none.")
     columns = list(dict.fromkeys(name for row in rows for name in row.value))
-    context, response = (_needed(columns, wanted, path) for wanted in (CONTEXT, RESPONSE))
+    texts = _needed(columns, CONTEXT, path), _needed(columns, RESPONSE, path)
     for metric in metrics:
         if metric not in columns:
             raise unknown_name("column", metric, columns)
-    others = [one for one in columns if one not in (context, response, *metrics) and one.lower() not in NO_RATINGS]
-    people = [one for one in others if _has_numbers(rows, one)]
-    if not people:
-        found = ", ".join(columns)
-        raise UsageError(f"{path}: expected a column of numbers for each annotator. Columns: {found}.")
-    items = list(_table_items(rows, (context, response), people, metrics, path))
+    free = [one for one in columns if one not in (*texts, *metrics)]
+    people = _named(rows, free, annotators, metrics, path) or _with_numbers(rows, free, path)
+    items = list(_table_items(rows, columns, texts, people, metrics, path))
     kept = [one for one in items if one.ratings]
     left_out = {"no rating": len(items) - len(kept)} if len(kept) < len(items) else {}
-    unused = [one for one in others if one not in people]
-    note = f"Columns without numbers were not read: {', '.join(unused)}." if unused else ""
-    return replace(_set_of(name, kept, metrics), note=note, left_out=left_out)
+    built = _set_of(name, kept, metrics)
+    unread = [one for one in free if one not in people and one.lower() not in NO_RATINGS]
+    return replace(built, note=" ".join(_table_notes(built, unread, bool(annotators))), left_out=left_out)
+
+
+def _named(
+    rows: Sequence[Record], free: Sequence[str], annotators: Sequence[str], metrics: Sequence[str], path: Path
+) -> list[str]:
+    """The annotators that were asked for, each of whom rated something."""
+    for one in annotators:
+        if one in metrics:
+            raise UsageError(f"{path}: column '{one}' was given as an annotator and as a metric. Expected one of them.")
+        if one not in free:
+            raise unknown_name("annotator", one, free)
+        if not _has_numbers(rows, one):
+            raise UsageError(f"{path}: expected ratings by annotator '{one}', found no numbers in that column.")
+    return list(dict.fromkeys(annotators))
+
+
+def _with_numbers(rows: Sequence[Record], free: Sequence[str], path: Path) -> list[str]:
+    """Columns of numbers that may be annotators, where none were named."""
+    people = [one for one in free if one.lower() not in NO_RATINGS and _has_numbers(rows, one)]
+    if not people:
+        found = ", ".join(dict.fromkeys(name for row in rows for name in row.value))
+        raise UsageError(f"{path}: expected a column of numbers for each annotator. Columns: {found}.")
+    return people
+
+
+def _table_notes(rated: HumanSet, unread: Sequence[str], is_named: bool) -> Iterator[str]:
+    """Who was read as an annotator, whether they use one scale, and what was not read."""
+    people = rated.annotators
+    more = f" and {len(people) - MOST_NAMED} more" if len(people) > MOST_NAMED else ""
+    yield f"Annotators read: {', '.join(people[:MOST_NAMED])}{more}."
+    largest = np.nanmax(np.abs(rated.ratings), axis=0)  # (annotators,)
+    least, most = int(largest.argmin()), int(largest.argmax())
+    if largest[most] > 2 * largest[least]:
+        low, high = np.nanmin(rated.ratings, axis=0), np.nanmax(rated.ratings, axis=0)
+        shown = ", ".join(f"{people[one]} {low[one]:g} to {high[one]:g}" for one in (least, most))
+        yield f"Their ranges differ ({shown}): where a column is no annotator, name the annotators or the metrics."
+    if unread:
+        yield f"Columns {'' if is_named else 'without numbers '}that were not read: {', '.join(unread)}."
 
 
 def _needed(columns: Sequence[str], wanted: tuple[str, ...], path: Path) -> str:
@@ -337,17 +424,34 @@ def _needed(columns: Sequence[str], wanted: tuple[str, ...], path: Path) -> str:
 
 
 def _table_items(
-    rows: Sequence[Record], texts: tuple[str, str], people: Sequence[str], metrics: Sequence[str], path: Path
+    rows: Sequence[Record],
+    columns: Sequence[str],
+    texts: tuple[str, str],
+    people: Sequence[str],
+    metrics: Sequence[str],
+    path: Path,
 ) -> Iterator[Rated]:
     turns = [_turns(row, *texts, f"{path}:{row.line}") for row in rows]
-    column = column_of(rows[0].value, DIALOGUE_COLUMNS)
-    names = [str(row.value.get(column)) for row in rows] if column else dialogues_of(turns)
+    names = _table_dialogues(rows, turns, column_of(columns, DIALOGUE_COLUMNS))
     for said, name, row in zip(turns, names, rows, strict=True):
         ratings, scores = (
-            _present({one: row.value.get(one) for one in columns}, f"{path}:{row.line}: column")
-            for columns in (people, metrics)
+            _present({one: row.value.get(one) for one in some}, f"{path}:{row.line}: column")
+            for some in (people, metrics)
         )
         yield Rated(said, name, ratings, scores)
+
+
+def _table_dialogues(rows: Sequence[Record], turns: Sequence[Turns], column: str | None) -> list[str]:
+    """The dialogue of each row by its id; one without an id goes with rows of the same turns, or is by itself."""
+    found = dialogues_of(turns)
+    if column is None:
+        return found
+    given = [None if _is_gap(row.value.get(column)) else str(row.value[column]) for row in rows]
+    ids: dict[str, str] = {}
+    for text, name in zip(found, given, strict=True):
+        if name is not None:
+            ids.setdefault(text, name)
+    return [ids.get(text, text) if name is None else name for text, name in zip(found, given, strict=True)]
 
 
 def _turns(row: Record, context: str, response: str, where: str) -> Turns:

@@ -22,8 +22,9 @@ BINS = 10  # of scores, each with an interval of its own
 class Calibration:
     """How far remaining depth lies from a score, on dialogues that were held out: quantiles by range of scores.
 
-    Within each range, the errors' quantiles are those of split conformal prediction (Vovk et al. 2005), so that an
-    interval holds the remaining depth of a new turn like the held-out ones in at least that share of cases.
+    Within each range, the errors' quantiles are those of split conformal prediction (Vovk et al. 2005): an interval
+    holds the remaining depth of a new turn in about that share of cases. It is no guarantee, for turns of one dialogue
+    are not independent, and the same dialogues chose the checkpoint or the penalty.
     """
 
     edges: Sequence[float]  # (ranges − 1,) of scores
@@ -36,6 +37,8 @@ class Calibration:
         """From scores and remaining depths of held-out turns."""
         if not 0 < share < 1:
             raise UsageError(f"A share of cases lies between 0 and 1, found {share:g}.")
+        has_target = np.isfinite(targets)
+        scores, targets = scores[has_target], targets[has_target]
         edges = np.unique(np.quantile(scores, np.linspace(0, 1, bins + 1)[1:-1]))
         place = np.searchsorted(edges, scores, side="right")
         errors = [np.sort(targets[place == one] - scores[place == one]) for one in range(len(edges) + 1)]
@@ -57,6 +60,10 @@ class Calibration:
         """As JSON held it."""
         try:
             edges, low, high = (list(map(float, given[key])) for key in ("edges", "low", "high"))
+            if not (
+                len(low) == len(high) == len(edges) + 1 and sorted(edges) == edges and np.isfinite(low + high).all()
+            ):
+                raise ValueError
             return cls(edges, low, high, float(given["share"]))
         except (KeyError, TypeError, ValueError) as error:
             raise UsageError(f"Expected a calibration with edges, low, high and share, found {given!r:.80}.") from error
@@ -73,10 +80,18 @@ def _ends(errors: np.ndarray[Any, Any], share: float) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Rule:
-    """When to raise the alarm: so many scores in a row, each lower than the one before and all under a limit."""
+    """When to raise the alarm: so many scores in a row, each lower than the one before and all under a limit.
+
+    A score of 0 cannot fall any more, and counts as falling.
+    """
 
     turns: int = 3
     below: float = 0.3
+
+    def __post_init__(self) -> None:
+        if self.turns < 1 or not 0 < self.below <= 1:
+            found = f"{self.turns}<{self.below:g}"
+            raise UsageError(f"An alarm takes 1 turn or more and a score above 0, up to 1, found {found}.")
 
     def is_met(self, scores: Sequence[float]) -> bool:
         """Whether the last scores say so.
@@ -85,7 +100,7 @@ class Rule:
         (True, False)
         """
         last = list(scores)[-self.turns :]
-        falls = all(later < earlier for earlier, later in pairwise(last))
+        falls = all(later < earlier or later == 0 for earlier, later in pairwise(last))
         return len(last) == self.turns and falls and all(score < self.below for score in last)
 
 

@@ -8,6 +8,7 @@ import os
 import shutil
 import zipfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
@@ -76,13 +77,24 @@ def _joined(name: str, one: Packaged, parts: Sequence[Path]) -> Path:
     folder = Path(home) / "turnwise" / "encoders" / f"{name}-{one.sha256[:8]}"
     if (folder / WEIGHTS).is_file():
         return folder
-    with whole_folder(folder) as unfinished, zipfile.ZipFile(_Parts(parts)) as archive:
+    with _readable(parts), whole_folder(folder) as unfinished, _Parts(parts) as data, zipfile.ZipFile(data) as archive:
         for member in archive.infolist():
             path = Path(member.filename)
             if path.name in NEEDED and len(path.parts) == 2:  # not those of its folders
                 with archive.open(member) as source, (unfinished / path.name).open("wb") as target:
                     shutil.copyfileobj(source, target)
     return folder
+
+
+@contextmanager
+def _readable(parts: Sequence[Path]) -> Iterator[None]:
+    try:
+        yield
+    except (zipfile.BadZipFile, OSError) as error:
+        names = ", ".join(part.name for part in parts) or "none"
+        raise UsageError(
+            f"The parts of an encoder ({names}) do not make a zip: install their packages again."
+        ) from error
 
 
 class _Parts(io.RawIOBase, BinaryIO):

@@ -128,6 +128,8 @@ def loss_of(outputs: Tensor, targets: Tensor, settings: Settings) -> Tensor:
     A clamp has no slope beyond 0 and 1, and a turn whose output lies there would teach nothing. So the error is that of
     the clamped output, and its gradient goes to the output as if it had not been clamped.
     """
+    has_target = targets.isfinite()
+    outputs, targets = outputs[has_target], targets[has_target]
     if settings.classes is not None:
         return functional.cross_entropy(outputs, class_of(targets, settings.classes))
     if settings.activation == "sigmoid":

@@ -16,7 +16,8 @@ from turnwise.report.transcript import ShownTurn, Transcript
 
 TITLE, ANCHOR, QUESTION = "Engagement", "engage", "Is the user engaged, turn by turn?"
 SCORE = Axis("expected to remain", ".2f", (0.0, 1.0))
-GOOD, FAIR = 0.5, 0.2  # correlations with remaining depth: as the paper's, and more than nothing
+FAIR = 0.2  # a correlation with remaining depth that is more than nothing; counting turns is better at it anyway
+ALPHA = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +67,7 @@ def _lead(name: str, best: Depth | None, found: DepthResult) -> str:
 
 
 def _level(value: float) -> Level:
-    return "good" if value >= GOOD else "warn" if value >= FAIR else "bad"
+    return "info" if value >= FAIR else "warn"
 
 
 def _depth_blocks(
@@ -144,9 +145,18 @@ def people_section(found: EngageEvaluation) -> Section:
         lead=_people_lead(name, first),
         verdict=None
         if value is None
-        else Verdict(f"Spearman's correlation of {model} with people on {name}", value, _level(value), ".2f"),
+        else Verdict(f"Spearman's correlation of {model} with people on {name}", value, _beats(first, model), ".2f"),
         origin=found.origin,
     )
+
+
+def _beats(found: SetResult, model: str | None) -> Level:
+    """Good is what is better than what needs no training for sure; worse for sure is bad."""
+    tested = [one for one in found.comparisons if one.first == model and one.second_kind == "baselines"]
+    difference = tested[0].spearman if tested else None
+    if difference is None or difference.difference.value is None or (difference.p_holm or 1) >= ALPHA:
+        return "warn"
+    return "good" if difference.difference.value > 0 else "bad"
 
 
 def _people_lead(name: str, found: SetResult) -> str:

@@ -126,6 +126,7 @@ PAPER = Recipe(
     mixing="by-corpus",
     evaluate_every=1_000,
 )
+PAPER_HUMAN_RATE = 5e-5
 RECIPES: Mapping[str, Recipe] = {"default": Recipe(), "paper": PAPER}
 
 

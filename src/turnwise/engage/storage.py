@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +63,8 @@ def save(path: str | Path, predictor: Predictor, *, standing: Standing | None = 
         if standing is not None:
             save_file(plain(standing.optimiser), folder / OPTIMISER)
             (folder / STATE).write_text(json.dumps(standing.state, indent=2), encoding="utf-8")
+        for file in folder.iterdir():
+            file.chmod(0o644 & ~_umask())  # safetensors writes for its user alone, and others may have to read
         (folder / ABOUT).write_text(json.dumps(_about(predictor, folder), indent=2), encoding="utf-8")
 
 
@@ -77,6 +80,12 @@ def _about(predictor: Predictor, folder: Path) -> dict[str, Any]:
         "calibration": None if predictor.calibration is None else predictor.calibration.to_dict(),
         "files": files,
     }
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def _hash(path: Path) -> str:

@@ -240,7 +240,8 @@ class Run:
         with _autocast(self.encoder.device):
             scores = predictor.scores(predictor.outputs(self.held_out), self.validation.starts)
             human = None if self.human is None else _pearson(predictor.rate(self.human.dialogues), self.human.mean)
-        error = 100 * float(np.square(scores - self.validation.targets).mean())
+        targets = self.validation.targets
+        error = 100 * float(np.square(scores - targets)[np.isfinite(targets)].mean())
         if not math.isfinite(error):  # the last step may have been the one too large
             raise self._ended("The scores are no numbers any more", "Give a smaller --rate.")
         seconds = time.monotonic() - self.started
@@ -377,7 +378,8 @@ def _mean(losses: Sequence[Tensor]) -> float | None:
 
 
 def _pearson(first: Any, second: Any) -> float | None:
-    first, second = np.asarray(first, np.float64), np.asarray(second, np.float64)
+    both = np.array([first, second], np.float64)
+    first, second = both[:, np.isfinite(both).all(0)]
     if first.std() == 0 or second.std() == 0:
         return None
     return float(np.corrcoef(first, second)[0, 1])
