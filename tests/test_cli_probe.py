@@ -107,3 +107,49 @@ def test_ties_are_counted(tmp_path: Path) -> None:
     assert found["shares"]["tie"]["value"] == 0.5
     assert found["studies"]["count"] == 50_000
     assert "ties of x" in turnwise("probe", "ties", path, "--size", "10")
+
+
+def test_three_models_are_compared_on_one_page(run: Path, corpus: Path, tmp_path: Path) -> None:
+    names = [f"{name}={run}/{place}" for name, place in (("a", "untrained"), ("b", "best"), ("c", "last"))]
+    found = probed(*names, "--corpus", corpus, "--tasks", "semantic", "--no-controls", "--out", tmp_path / "three")
+    assert list(found["comparisons"]) == ["b", "c"]
+    assert (tmp_path / "three" / "report.html").is_file()
+
+
+def test_signatures_say_how_much_of_a_context_was_read(run: Path, corpus: Path) -> None:
+    asked = [f"m={run}", "--corpus", corpus, "--tasks", "UtteranceLoc", "--no-controls"]
+    for tokens, written in (("20", "20"), ("100", "100"), ("0", "all")):
+        found = probed(*asked, "--context-tokens", tokens)["models"]["m"]["tasks"]["UtteranceLoc"]
+        assert f"|context_tokens:{written}|" in found["signature"]
+
+
+def test_shuffled_labels_do_not_depend_on_what_else_is_asked(run: Path, corpus: Path) -> None:
+    asked = [f"m={run}", "--corpus", corpus, "--tasks"]
+    alone = probed(*asked, "RecentTopic")["models"]["m"]["tasks"]["RecentTopic"]
+    beside = probed(*asked, "AllTopics,RecentTopic")["models"]["m"]["tasks"]["RecentTopic"]
+    assert alone == beside
+
+
+def test_scores_of_zero_on_small_numbers_come_with_advice(run: Path, corpus: Path) -> None:
+    shown = turnwise(
+        "probe", "measure", f"m={run}", "--corpus", corpus, "--device", "cpu", "--limit", "20", "--no-controls"
+    )
+    assert "try --scaled" in shown
+
+
+def test_groups_of_ones_own_need_the_untrained_control(run: Path, corpus: Path) -> None:
+    given = ["probe", "measure", f"m={run}", "--corpus", corpus, "--limit", "20", "--groups", "own", "--no-controls"]
+    assert "leave --no-controls out" in refused(*given)
+
+
+def test_a_plan_refuses_what_the_run_would(run: Path, corpus: Path) -> None:
+    given = ["probe", "measure", f"m={run}", "--corpus", corpus, "--split", "train", "--dry-run"]
+    assert "give two different splits" in refused(*given)
+
+
+def test_a_damaged_encoding_is_made_anew(run: Path, corpus: Path, tmp_path: Path) -> None:
+    asked = [f"m={run}", "--corpus", corpus, "--tasks", "UtteranceLoc", "--no-controls", "--cache", tmp_path]
+    whole = probed(*asked)
+    damaged = next(tmp_path.rglob("*.npy"))
+    damaged.write_bytes(damaged.read_bytes()[:50])
+    assert probed(*asked) == whole

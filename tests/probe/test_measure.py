@@ -138,15 +138,6 @@ def test_encodings_that_are_no_numbers_are_refused() -> None:
         encode(Broken(), splits(CHAT)[0], tokens=None)
 
 
-def test_a_kept_file_that_is_something_else_is_named(tmp_path: Path) -> None:
-    training = splits(CHAT)[0]
-    encode(Counting(), training, tokens=None, cache=tmp_path)
-    path = next(tmp_path.rglob("*.npy"))
-    path.write_bytes(b"no array")
-    with pytest.raises(UsageError, match="Delete the file"):
-        encode(Counting(), training, tokens=None, cache=tmp_path)
-
-
 def test_topics_so_far_change_the_two_tasks_that_count_topics() -> None:
     corpus = generate(dialogues=120, seed=1)
     parts = examples(corpus.split("train")), examples(corpus.split("validation"))

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from turnwise.errors import CorpusError, UsageError
+from turnwise.errors import CorpusError
 from turnwise.probe.ties import Judgement, read_judgements, tie_study
 
 CHOSEN = {"x": "a", "y": "tie", "z": "tie"}
@@ -20,11 +20,12 @@ def test_shares_are_counted() -> None:
     assert found.shares["tie"].n == 120
 
 
-def test_studies_spread_as_draws_without_replacement_do() -> None:
-    """A hypergeometric share: mean 2/3, variance p(1 - p)/size times (N - size)/(N - 1)."""
+def test_studies_spread_as_new_ones_would() -> None:
+    """A binomial share: mean 2/3, variance p(1 - p)/size; a study may be larger than what was collected."""
+    assert tie_study(ROWS, draws=50_000, size=480).studies.var() == pytest.approx((2 / 3) * (1 / 3) / 480, rel=0.05)
     found = tie_study(ROWS, draws=50_000, size=30, seed=3)
     assert found.studies.mean() == pytest.approx(2 / 3, abs=0.002)
-    assert found.studies.var() == pytest.approx((2 / 3) * (1 / 3) / 30 * (120 - 30) / 119, rel=0.05)
+    assert found.studies.var() == pytest.approx((2 / 3) * (1 / 3) / 30, rel=0.05)
     low, high = found.spread
     assert np.mean((found.studies >= low) & (found.studies <= high)) >= 0.95
 
@@ -50,10 +51,3 @@ def test_judgements_are_read(file: Callable[[str, str], Path]) -> None:
 def test_bad_files_say_where(text: str, message: str, file: Callable[[str, str], Path]) -> None:
     with pytest.raises(CorpusError, match=message):
         read_judgements(file("j.csv", text))
-
-
-def test_a_study_larger_than_its_judgements_is_refused() -> None:
-    with pytest.raises(UsageError, match="smaller --size"):
-        tie_study(ROWS[:10], size=11)
-    with pytest.raises(UsageError, match="found none"):
-        tie_study([])

@@ -113,6 +113,8 @@ def measure(
     readings = _readings(paths, layer, pooling)
     data = load_corpus([corpus], format=format, on_error=on_error, quiet=quiet)
     training, held_out = (examples(_part(data, name, limit)) for name in (train_split, split))
+    if training.fingerprint == held_out.fingerprint:
+        raise UsageError("Classifiers would be scored on what they learn from: give two different splits.")
     if is_dry:
         _show_plan(training, held_out, list(readings), json=json)
         return
@@ -288,15 +290,24 @@ def _show_plan(training: Examples, held_out: Examples, names: Sequence[str], *, 
     if json:
         print_json(counts)
         return
-    typer.echo(f"{len(names)} models: {', '.join(names)}")
+    typer.echo(f"{len(names)} model{'s'[: len(names) > 1]}: {', '.join(names)}")
     typer.echo(f"{len(training):,} positions to learn from, {len(held_out):,} to score on; each encoded twice a model")
 
 
 def _show(result: ProbeResult) -> None:
     columns, rows = _with_controls(result) if len(result.models) == 1 else _side_by_side(result)
     print_table(columns, rows, title="Micro-F1")
-    for name, reason in result.skipped.items():
-        typer.echo(f"not probed: {name}, which {reason}")
+    for line in result.advice:
+        typer.echo(line)
+    for reason, names in _by_reason(result.skipped).items():
+        typer.echo(f"not probed: {', '.join(names)} ({reason})")
+
+
+def _by_reason(skipped: Mapping[str, str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, reason in skipped.items():
+        found.setdefault(reason, []).append(name)
+    return found
 
 
 def _with_controls(result: ProbeResult) -> tuple[list[str], list[list[Any]]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,8 @@ def encode(
 def _portion(model: DialogueModel, contexts: Sequence[tuple[str, ...]], place: Path | None, first: int) -> Floats:
     path = None if place is None else place / f"{first:09d}.npy"
     if path is not None and path.is_file():
-        return _mapped(path)
+        with suppress(ValueError, OSError, EOFError):  # a damaged file is made anew
+            return _mapped(path)
     made = np.asarray(model.encode(contexts), dtype=np.float32)
     if not np.isfinite(made).all():
         raise UsageError(f"Model '{model.name}' encodes some contexts as numbers that are not finite.")
@@ -55,10 +57,7 @@ def _portion(model: DialogueModel, contexts: Sequence[tuple[str, ...]], place: P
 
 
 def _mapped(path: Path) -> Floats:
-    try:
-        found: Floats = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise UsageError(f"{path}: expected kept encodings, found something else. Delete the file.") from error
+    found: Floats = np.load(path, mmap_mode="r", allow_pickle=False)
     return found
 
 

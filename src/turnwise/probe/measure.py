@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
+from zlib import crc32
 
 import numpy as np
 
@@ -72,6 +73,7 @@ class Probed:
     picture: Picture
     undecided: int = 0  # labels whose classifier had not converged
     why_no_untrained: str | None = None
+    spread: float = 1.0  # the mean standard deviation of the encodings' numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,8 +170,7 @@ def _asked(labels: Labels) -> Labels:
 def _probe(name: str, model: DialogueModel, bench: Bench, shared: Mapping[str, Answered]) -> Probed:
     first, second = bench.encodings(model)
     targets = [one.training for one in bench.labels.values()]
-    rng = np.random.default_rng([bench.settings.seed, 18])
-    wrong = [shuffled(one, rng) for one in targets] if bench.settings.has_controls else []
+    wrong = [_shuffled(name, one, bench) for name, one in bench.labels.items()] if bench.settings.has_controls else []
     fitted = _fit(first, [*targets, *wrong], bench)
     controls = dict(shared)
     reason = None
@@ -182,8 +183,14 @@ def _probe(name: str, model: DialogueModel, bench: Bench, shared: Mapping[str, A
     undecided = sum(int((~np.asarray(one.is_converged)).sum()) for one in fitted if hasattr(one, "is_converged"))
     own = _answered(fitted[: len(targets)], second, bench)
     settings = dict(getattr(model, "settings", {}))
+    spread = float(first.std(axis=0, dtype=np.float64).mean())
     seen = picture(name, second, bench.labels, np.random.default_rng(bench.settings.seed))
-    return Probed(name, model.name, first.shape[1], settings, own, controls, seen, undecided, reason)
+    return Probed(name, model.name, first.shape[1], settings, own, controls, seen, undecided, reason, spread)
+
+
+def _shuffled(name: str, labels: Labels, bench: Bench) -> Targets:
+    """By the task's name, so that what else is asked changes nothing."""
+    return shuffled(labels.training, np.random.default_rng([bench.settings.seed, crc32(name.encode())]))
 
 
 def _untrained(model: DialogueModel, bench: Bench) -> Answered:

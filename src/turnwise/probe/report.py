@@ -62,8 +62,7 @@ def _level(known: int, of: int) -> Level:
 def _blocks(result: ProbeResult, labels: Mapping[str, Labels], pictures: Sequence[Picture]) -> Iterator[Block]:
     yield score_table(result)
     yield _bars(result)
-    if len(result.models) > 1:
-        yield group_table(result)
+    yield group_table(result)
     yield from (control_table(result, name) for name in result.models)
     if result.comparisons:
         yield _comparisons(result)
@@ -71,6 +70,8 @@ def _blocks(result: ProbeResult, labels: Mapping[str, Labels], pictures: Sequenc
     yield from (_scatter(one) for one in pictures)
     if labels:
         yield label_table(labels)
+    if result.advice:
+        yield Prose(" ".join(result.advice), heading="Before a number is read")
     if result.skipped:
         missing = "; ".join(f"{name} {reason}" for name, reason in result.skipped.items())
         yield Prose(f"Not probed: {missing}.", heading="Tasks that this corpus cannot carry")
@@ -186,13 +187,15 @@ def _comparisons(result: ProbeResult) -> Table:
     """Differences from the first model, task by task."""
     columns = [Column("task")]
     columns += [
-        column for name in result.comparisons for column in (Column(f"− {name}", ".3f"), Column("p, Holm", ".3f"))
+        column for name in result.comparisons for column in (Column(f"− {name}", ".3f"), Column(f"p, {name}", ".3f"))
     ]
     rows: list[list[Cell]] = []
     for task in _tasks(result):
         found = [by[task] for by in result.comparisons.values()]
         rows.append([task, *(cell for one in found for cell in (one.difference, one.p_holm))])
-    note = "The first model's F1 minus the other's on the same positions; p-values of paired tests over dialogues."
+    note = (
+        "The first model's F1 minus the other's on the same positions; p-values of paired tests over dialogues, Holm."
+    )
     return Table(columns, rows, f"{result.first} compared", notes=[note], name="probe-compared")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from turnwise.errors import UsageError
 from turnwise.metrics import Comparison, Resampling, compare_ratios, correct, ratio_score
 from turnwise.probe.labels import Floats, Labels, f1_parts
 from turnwise.probe.measure import Answered, Measured, Probed, Settings
@@ -14,6 +15,7 @@ from turnwise.record import Origin, Score
 
 GROUPS = ("easy", "medium", "hard")
 EASY_ABOVE, MEDIUM_ABOVE = 0.50, 0.25  # untrained F1, as the paper has it
+SMALL = 0.3  # standard deviation of encodings below which a penalty of 1 decides what is read
 CONTROLS = ("majority", "bag_of_words", "untrained", "shuffled")
 OWN = "model"
 Grouping = Literal["paper", "own"]
@@ -57,7 +59,7 @@ class TaskResult:
             shown["f1_without_none"] = self.without_none[OWN].value
             shown["without_none"] = {name: score.to_dict() for name, score in self.without_none.items()}
         if self.above_words is not None:
-            shown["above_bag_of_words"] = self.above_words.to_dict()
+            shown["against_bag_of_words"] = self.above_words.to_dict()
         return shown
 
 
@@ -71,11 +73,20 @@ class ModelResult:
     width: int
     undecided: int = 0
     why_no_untrained: str | None = None
+    spread: float = 1.0  # the mean standard deviation of the encodings' numbers
+
+    @property
+    def silent(self) -> list[str]:
+        """Tasks on which the classifier found nothing to say."""
+        return [name for name, one in self.tasks.items() if one.f1.value == 0]
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
         tasks = {name: one.to_dict() for name, one in self.tasks.items()}
-        shown = {"tasks": tasks, "groups": dict(self.groups), "model": self.identity, "features": self.width}
+        shown: dict[str, Any] = {
+            "tasks": tasks, "groups": dict(self.groups), "model": self.identity, "features": self.width,
+            "spread": self.spread,
+        }  # fmt: skip
         more = {"not_converged": self.undecided} if self.undecided else {}
         return {**shown, **more, **({"untrained": self.why_no_untrained} if self.why_no_untrained else {})}
 
@@ -95,6 +106,16 @@ class ProbeResult:
     def first(self) -> str:
         """The model that the others are compared with."""
         return next(iter(self.models))
+
+    @property
+    def advice(self) -> list[str]:
+        """What to know before a score of 0 is blamed on a model."""
+        return [
+            f"Nothing was read from {name} on {len(one.silent)} of {len(one.tasks)} tasks. Its encodings are small "
+            f"numbers (standard deviation {one.spread:.2g}), of which a penalty leaves little: try --scaled."
+            for name, one in self.models.items()
+            if one.silent and one.spread < SMALL
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """What `--json` prints."""
@@ -121,7 +142,7 @@ def summarise(
     settings, how = settings or Settings(), resampling or Resampling()
     corpus = measured.held_out.corpus
     taught = measured.training.corpus
-    learnt = {"taught": f"{taught.name}@{taught.fingerprint}"}
+    learnt = {"taught": f"{taught.name}@{taught.fingerprint}", "context_tokens": settings.context_tokens or "all"}
     origin = Origin(f"{corpus.name}@{corpus.fingerprint}", {**settings.to_dict(), **learnt}, settings.seed)
     found = {one.name: _tasks(one, measured, origin, how) for one in measured.models}
     difficulty = _difficulty(measured.labels, found, grouping)
@@ -133,6 +154,7 @@ def summarise(
             one.width,
             one.undecided,
             one.why_no_untrained,
+            one.spread,
         )
         for one in measured.models
     }
@@ -162,7 +184,9 @@ def _task(
     answered = {OWN: one.own, **{control: one.controls[control] for control in CONTROLS if control in one.controls}}
 
     def score(counts: Floats, what: str) -> Score:
-        said = {"task": name, "model": one.identity, **one.settings, "features": what, "metric": "micro-f1"}
+        # What the model itself reads at most is not what it was given here.
+        own = {f"model_{key}" if key in origin.settings else key: value for key, value in one.settings.items()}
+        said = {"task": name, "model": one.identity, **own, "features": what, "metric": "micro-f1"}
         where = replace(origin, settings={**origin.settings, **said})
         parts = f1_parts(counts)
         return ratio_score(
@@ -186,6 +210,8 @@ def _difficulty(
     if grouping == "paper":
         return {name: one.task.difficulty for name, one in labels.items()}
     means = {name: _untrained_mean(name, found) for name in labels}
+    if not any(mean is not None for mean in means.values()):
+        raise UsageError("Groups of one's own go by untrained scores: leave --no-controls out, or --groups own.")
     return {name: group_of(mean) for name, mean in means.items() if mean is not None}
 
 
