@@ -153,3 +153,14 @@ def test_a_damaged_encoding_is_made_anew(run: Path, corpus: Path, tmp_path: Path
     damaged = next(tmp_path.rglob("*.npy"))
     damaged.write_bytes(damaged.read_bytes()[:50])
     assert probed(*asked) == whole
+
+
+def test_of_a_corpus_with_one_split_some_dialogues_are_held_out(run: Path, corpus: Path, tmp_path: Path) -> None:
+    from turnwise.corpus import Corpus, load, write
+
+    whole = Corpus.of([one._replace(split="all") for one in load(corpus)])
+    write(whole, tmp_path / "all.parquet", to="parquet")
+    asked = [f"m={run}", "--corpus", tmp_path / "all.parquet", "--tasks", "UtteranceLoc", "--no-controls"]
+    found = as_json("probe", "measure", *asked, "--device", "cpu")
+    held_out = len(whole) // 5
+    assert held_out < found["models"]["m"]["tasks"]["UtteranceLoc"]["n"] < held_out * 20

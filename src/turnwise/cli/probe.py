@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turnwise.atomic import check_free
-from turnwise.cli.console import Format, Json, OnErrorOption, Quiet, load_corpus, print_json, print_table, progress_bar
+from turnwise.cli.console import (
+    Format,
+    Json,
+    OnErrorOption,
+    Quiet,
+    complain,
+    load_corpus,
+    print_json,
+    print_table,
+    progress_bar,
+)
 from turnwise.cli.model import BatchSize, Dtype, named_paths
 from turnwise.cli.train import Device
 from turnwise.errors import UsageError, unknown_name
@@ -26,7 +36,7 @@ MEASURE_EPILOG = (
 )
 TASKS_EPILOG = "Try: turnwise probe tasks  ·  turnwise probe tasks --corpus concierge"
 TIES_EPILOG = "Try: turnwise probe ties judgements.csv --size 100  ·  … ties judgements.csv --json"
-WHOLE = 0  # tokens: the whole context
+DEALT = 5  # of a corpus with one split, one in so many dialogues is held out
 
 app = typer.Typer(name="probe", help="What does the encoding of a context know?", no_args_is_help=True)
 
@@ -111,7 +121,7 @@ def measure(
     for path in paths.values():
         check_model(path)
     readings = _readings(paths, layer, pooling)
-    data = load_corpus([corpus], format=format, on_error=on_error, quiet=quiet)
+    data = _dealt(load_corpus([corpus], format=format, on_error=on_error, quiet=quiet), train_split, split, quiet=quiet)
     training, held_out = (examples(_part(data, name, limit)) for name in (train_split, split))
     if training.fingerprint == held_out.fingerprint:
         raise UsageError("Classifiers would be scored on what they learn from: give two different splits.")
@@ -251,6 +261,18 @@ def _number(word: str) -> int:
         return int(word)
     except ValueError as error:
         raise UsageError(f"--layer expects numbers such as 0,6,-1, found '{word}'.") from error
+
+
+def _dealt(corpus: Corpus, training: str, held_out: str, *, quiet: bool) -> Corpus:
+    """A corpus of one split, where nobody named others, with one in five dialogues held out."""
+    from turnwise.corpus import resplit
+
+    if len(corpus.splits) != 1 or (training, held_out) != ("train", "validation"):
+        return corpus
+    count = len(corpus) // DEALT
+    if not quiet:
+        complain(f"{corpus.name} has one split: {count:,} of its {len(corpus):,} dialogues are held out (seed 0).")
+    return resplit(corpus, validation=count, test=0, seed=0)
 
 
 def _part(corpus: Corpus, split: str, limit: int | None) -> Corpus:
