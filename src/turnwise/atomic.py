@@ -87,7 +87,7 @@ def _new_file(place: Path) -> Path:
 
 def _put_file(unfinished: Path, place: Path) -> None:
     """Rename after the bytes are on the disk: the other way round, a power cut leaves an empty file."""
-    unfinished.chmod(0o666 & ~_umask())  # mkstemp makes private files; results are ordinary ones
+    make_ordinary(unfinished)  # mkstemp makes private files
     _sync(unfinished)
     unfinished.replace(place)
     _sync_folder(place.parent)
@@ -338,6 +338,11 @@ def _sync(path: Path) -> None:
 def _sync_folder(folder: Path) -> None:
     with suppress(OSError):  # some file systems cannot; its files are on the disk in any case
         _sync(folder)
+
+
+def make_ordinary(path: Path) -> None:
+    """Let others read a file as far as the user's mask allows: results are no secrets."""
+    path.chmod(0o666 & ~_umask())
 
 
 def _umask() -> int:

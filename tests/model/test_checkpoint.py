@@ -128,12 +128,12 @@ def describe(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
 
 def vouch(folder: Path) -> None:
     """Let model.json vouch for whatever the files now hold, as a careful forger would."""
-    from turnwise.model.checkpoint import _hash
+    from turnwise.model.vouched import sha256
 
     def change(described: dict[str, Any]) -> None:
         for name in described["files"]:
             file = folder / name
-            described["files"][name] = {"bytes": file.stat().st_size, "sha256": _hash(file)}
+            described["files"][name] = {"bytes": file.stat().st_size, "sha256": sha256(file)}
 
     describe(folder, change)
 

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from turnwise.engage.human_sets import HumanSet
     from turnwise.engage.live import Reading, Rule
     from turnwise.engage.predictor import Predictor
-    from turnwise.engage.protocol import Rater
     from turnwise.engage.settings import Recipe
     from turnwise.engage.tuning import Moment
     from turnwise.record import Score
@@ -234,12 +233,11 @@ def evaluate(
     if is_reported_half:
         sets = [halves(one).reported for one in sets]
     predictors = {name: _loaded(path, device) for name, path in named_paths(models).items()}
-    raters: dict[str, Rater] = {**{name: SingleTurn(one) if is_single else one for name, one in predictors.items()}}
-    baselines = {
-        **BASELINES,
-        **{name: SingleTurn(one) if is_single else one for name, one in _untrained(predictors).items()},
-    }
-    found = held_against(raters, sets, baselines=baselines, reproduce_paper=reproduce_paper)
+    raters, controls = (
+        {name: SingleTurn(one) if is_single else one for name, one in some.items()}
+        for some in (predictors, _untrained(predictors))
+    )
+    found = held_against(raters, sets, baselines={**BASELINES, **controls}, reproduce_paper=reproduce_paper)
     if out is not None:
         write_evaluation(found, out, overwrite=overwrite)
     print_json(found.to_dict()) if json else _show_evaluation(found)

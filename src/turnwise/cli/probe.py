@@ -103,7 +103,7 @@ def measure(
     """
     from turnwise.model.loading import check_model, choose_device
     from turnwise.probe import Settings, chosen_tasks, examine, examples, write_result
-    from turnwise.probe.measure import CLASSIFIERS
+    from turnwise.probe.measure import CLASSIFIERS, check_apart
 
     quiet = quiet or json
     check_free(out, overwrite=overwrite)
@@ -123,8 +123,7 @@ def measure(
     readings = _readings(paths, layer, pooling)
     data = _dealt(load_corpus([corpus], format=format, on_error=on_error, quiet=quiet), train_split, split, quiet=quiet)
     training, held_out = (examples(_part(data, name, limit)) for name in (train_split, split))
-    if training.fingerprint == held_out.fingerprint:
-        raise UsageError("Classifiers would be scored on what they learn from: give two different splits.")
+    check_apart(training, held_out)
     if is_dry:
         _show_plan(training, held_out, list(readings), json=json)
         return

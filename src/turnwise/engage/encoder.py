@@ -102,12 +102,11 @@ class Encoder:
     def encode(self, ids: Sequence[Sequence[int]], settings: Settings, progress: Progress | None = None) -> Tensor:
         """One vector for each text: (texts, width). Texts of like length share a chunk, so little is padding."""
         order = sorted(range(len(ids)), key=lambda place: -len(ids[place]))
-        vectors, done = [], 0
+        vectors = []
         for chunk in chunks([len(ids[place]) for place in order], CHUNK_TOKENS.get(self.device.type, 4096)):
             vectors.append(self._forward([ids[place] for place in order[chunk]], settings.pooling))
-            done = chunk.stop
             if progress is not None:
-                progress(done, len(ids))
+                progress(chunk.stop, len(ids))
         if not vectors:
             return torch.zeros(0, self.width, device=self.device)
         back = torch.empty(len(order), dtype=torch.long)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 import shutil
@@ -16,6 +15,7 @@ from typing import BinaryIO
 
 from turnwise.atomic import whole_folder
 from turnwise.errors import UsageError
+from turnwise.model.vouched import sha256
 
 WEIGHTS = "model.safetensors"
 NEEDED = ("config.json", WEIGHTS, "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt")
@@ -66,9 +66,8 @@ def _files(package: str) -> Iterator[Path]:
 
 
 def _check(weights: Path, one: Packaged) -> None:
-    with weights.open("rb") as file:
-        if hashlib.file_digest(file, "sha256").hexdigest() != one.sha256:
-            raise UsageError(f"{weights}: these are not the weights of {one.hub_name} (SHA-256 differs).")
+    if sha256(weights) != one.sha256:
+        raise UsageError(f"{weights}: these are not the weights of {one.hub_name} (SHA-256 differs).")
 
 
 def _joined(name: str, one: Packaged, parts: Sequence[Path]) -> Path:

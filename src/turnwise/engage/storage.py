@@ -10,17 +10,16 @@ Nothing is unpickled and no code is taken from a folder. A training run's folder
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from turnwise.atomic import whole_folder
+from turnwise.atomic import make_ordinary, whole_folder
 from turnwise.engage.settings import Settings
 from turnwise.errors import ModelError, OutputError, TurnwiseError
+from turnwise.model.vouched import read_json, sha256, vouched_files
 from turnwise.record import version
 
 if TYPE_CHECKING:
@@ -64,12 +63,11 @@ def save(path: str | Path, predictor: Predictor, *, standing: Standing | None = 
             save_file(plain(standing.optimiser), folder / OPTIMISER)
             (folder / STATE).write_text(json.dumps(standing.state, indent=2), encoding="utf-8")
         for file in folder.iterdir():
-            file.chmod(0o644 & ~_umask())  # safetensors writes for its user alone, and others may have to read
+            make_ordinary(file)  # safetensors writes for its user alone, and others may have to read
         (folder / ABOUT).write_text(json.dumps(_about(predictor, folder), indent=2), encoding="utf-8")
 
 
 def _about(predictor: Predictor, folder: Path) -> dict[str, Any]:
-    files = {file.name: {"bytes": file.stat().st_size, "sha256": _hash(file)} for file in sorted(folder.iterdir())}
     return {
         "format": FORMAT,
         "schema": SCHEMA,
@@ -78,19 +76,8 @@ def _about(predictor: Predictor, folder: Path) -> dict[str, Any]:
         "settings": predictor.settings.to_dict(),
         "origin": dict(predictor.origin),
         "calibration": None if predictor.calibration is None else predictor.calibration.to_dict(),
-        "files": files,
+        "files": vouched_files(folder),
     }
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def _hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _check_ours(path: Path) -> None:
@@ -113,12 +100,12 @@ def load(path: str | Path, *, device: str = "cpu") -> Predictor:
     folder = find(path)
     about = _read(folder)
     settings = _settings(folder, about)
-    network, tokenizer = _made(folder)
-    head = torch.nn.Linear(int(network.config.hidden_size), settings.outputs)
+    encoder = Encoder.of(*_made(folder), str(about.get("encoder")))
+    head = torch.nn.Linear(encoder.width, settings.outputs)
     weights = read_tensors(folder / WEIGHTS)
-    for part, module in (("encoder.", network), ("head.", head)):
+    for part, module in (("encoder.", encoder.network), ("head.", head)):
         _fill(module, {key[len(part) :]: one for key, one in weights.items() if key.startswith(part)}, folder)
-    encoder = Encoder.of(network.to(place).eval(), tokenizer, str(about.get("encoder")))
+    encoder.network.to(place).eval()
     return Predictor(encoder, head.to(place), settings, about["origin"], _calibration(folder, about))
 
 
@@ -138,7 +125,7 @@ def read_standing(folder: Path) -> Standing:
     files = _read(folder)["files"]
     if not {STATE, OPTIMISER} <= files.keys():
         raise ModelError(f"{folder}: expected the state of a training run ({STATE}), found a predictor only.")
-    return Standing(_json(folder / STATE), read_tensors(folder / OPTIMISER))
+    return Standing(read_json(folder / STATE), read_tensors(folder / OPTIMISER))
 
 
 def origin_of(folder: Path) -> dict[str, Any]:
@@ -148,7 +135,7 @@ def origin_of(folder: Path) -> dict[str, Any]:
 
 def _read(folder: Path) -> dict[str, Any]:
     """`engage.json`, and that every file it names is there with the content it says."""
-    about = _json(folder / ABOUT)
+    about = read_json(folder / ABOUT)
     if about.get("format") != FORMAT or about.get("schema") != SCHEMA:
         found = f"{about.get('format')!r} {about.get('schema')!r}"
         raise ModelError(f"{folder / ABOUT}: expected format '{FORMAT}' {SCHEMA}, found {found}.")
@@ -166,19 +153,9 @@ def _read(folder: Path) -> dict[str, Any]:
             raise ModelError(f"{folder / ABOUT}: expected the files of a predictor, found '{name}'.")
         if not (folder / name).is_file():
             raise ModelError(f"{folder / name}: expected this file of the predictor, found nothing.")
-        if not isinstance(expected, dict) or _hash(folder / name) != expected.get("sha256"):
+        if not isinstance(expected, dict) or sha256(folder / name) != expected.get("sha256"):
             raise ModelError(f"{folder / name}: expected the content that {ABOUT} vouches for (SHA-256 differs).")
     return about
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        read = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(f"{path}: expected JSON, found {' '.join(str(error).split())}.") from error
-    if not isinstance(read, dict):
-        raise ModelError(f"{path}: expected a JSON object, found {type(read).__name__}.")
-    return read
 
 
 def _settings(folder: Path, about: Mapping[str, Any]) -> Settings:
@@ -214,8 +191,6 @@ def _made(folder: Path) -> tuple[Any, Any]:
             raise ModelError(f"{folder}: expected an encoder of BERT's kind, found {config.model_type}.")
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **source.options)
         network: Any = transformers.AutoModel.from_config(config)  # type: ignore[no-untyped-call]
-    if getattr(network, "pooler", None) is not None:
-        network.pooler = None
     return network, tokenizer
 
 

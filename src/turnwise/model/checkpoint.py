@@ -12,7 +12,6 @@ folder that was cut short, mixed up or changed is refused in one line before any
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -25,6 +24,7 @@ from turnwise.atomic import whole_folder
 from turnwise.errors import ModelError, OutputError, TurnwiseError, unknown_name
 from turnwise.model.settings import Settings
 from turnwise.model.vocabulary import Vocabulary
+from turnwise.model.vouched import read_json, sha256, vouched_files
 from turnwise.record import version
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ MODEL, WEIGHTS, VOCABULARY = "model.json", "weights.safetensors", "vocabulary.js
 TRAINING, OPTIMISER = "training.json", "optimiser.safetensors"
 CHOSEN = ("best", "last")  # which checkpoint stands for a whole training folder, the first that is there
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
-BLOCK = 1 << 20
 DTYPES = ("float32", "bfloat16")
 
 Tensors = Mapping[str, "Tensor"]
@@ -94,7 +93,6 @@ def plain(tensors: Tensors) -> dict[str, Tensor]:
 
 
 def _describe(checkpoint: Checkpoint, folder: Path) -> dict[str, Any]:
-    files = {file.name: {"bytes": file.stat().st_size, "sha256": _hash(file)} for file in sorted(folder.iterdir())}
     return {
         "format": FORMAT,
         "schema": SCHEMA,
@@ -102,16 +100,8 @@ def _describe(checkpoint: Checkpoint, folder: Path) -> dict[str, Any]:
         "preset": checkpoint.preset,
         "settings": checkpoint.settings.to_dict(),
         "origin": dict(checkpoint.origin),
-        "files": files,
+        "files": vouched_files(folder),
     }
-
-
-def _hash(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _check_ours(path: Path) -> None:
@@ -160,13 +150,13 @@ def read_state(path: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     described = _read_description(folder)
     if not {TRAINING, OPTIMISER} <= described["files"].keys():
         raise ModelError(f"{folder}: expected the state of a training run ({TRAINING}), found a model only.")
-    return _read_json(folder / TRAINING), read_tensors(folder / OPTIMISER)
+    return read_json(folder / TRAINING), read_tensors(folder / OPTIMISER)
 
 
 def trained_turns(path: str | Path) -> int | None:
     """How many turns of context a checkpoint was trained with, None for all: read without its weights."""
     folder = find_checkpoint(path)
-    turns: int | None = _origin(folder, _read_json(folder / MODEL)).get("context_turns")
+    turns: int | None = _origin(folder, read_json(folder / MODEL)).get("context_turns")
     return turns
 
 
@@ -195,7 +185,7 @@ def _found(folder: Path) -> str:
 
 def _read_description(folder: Path) -> dict[str, Any]:
     """`model.json`, and that every file it names is there, as long as it says, with the content it says."""
-    described = _read_json(folder / MODEL)
+    described = read_json(folder / MODEL)
     if described.get("format") != FORMAT or described.get("schema") != SCHEMA:
         found = f"{described.get('format')!r} {described.get('schema')!r}"
         raise ModelError(f"{folder / MODEL}: expected format '{FORMAT}' {SCHEMA}, found {found}.")
@@ -215,18 +205,8 @@ def _check_file(folder: Path, name: str, expected: Any) -> None:
         raise ModelError(f"{path}: expected this file of the checkpoint, found nothing.")
     if path.stat().st_size != expected.get("bytes"):
         raise ModelError(f"{path}: expected {expected.get('bytes')} bytes, found {path.stat().st_size}.")
-    if _hash(path) != expected.get("sha256"):
+    if sha256(path) != expected.get("sha256"):
         raise ModelError(f"{path}: expected the content that {MODEL} vouches for, found another (SHA-256 differs).")
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        read = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(f"{path}: expected JSON, found {' '.join(str(error).split())}.") from error
-    if not isinstance(read, dict):
-        raise ModelError(f"{path}: expected a JSON object, found {type(read).__name__}.")
-    return read
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

@@ -131,8 +131,7 @@ def measure(
 ) -> Measured:
     """Probe every model on every task that the corpus can carry."""
     settings = settings or Settings()
-    if training.fingerprint == held_out.fingerprint:
-        raise UsageError("Classifiers would be scored on what they learn from: give two different splits.")
+    check_apart(training, held_out)
     labels, skipped = label_all(tasks, training, held_out, settings)
     if not models or not labels:
         why = "; ".join(f"{name} {reason}" for name, reason in skipped.items())
@@ -142,6 +141,12 @@ def measure(
     shared = _shared_controls(bench)
     probed = [_probe(name, model, bench, shared) for name, model in models.items()]
     return Measured(labels, skipped, probed, training, held_out)
+
+
+def check_apart(training: Examples, held_out: Examples) -> None:
+    """Refuse to score classifiers on what they learn from."""
+    if training.fingerprint == held_out.fingerprint:
+        raise UsageError("Classifiers would be scored on what they learn from: give two different splits.")
 
 
 def label_all(
