@@ -5,6 +5,7 @@ r"""What the probe paper's five models know, before and after training: the prob
     python examples/probed_presets.py personachat/ --name personachat --seeds 0 1 2 \
         --epochs 12 --device cuda --workers 15
     python examples/probed_presets.py --table            # beside the paper's Tables 5 to 7; --table mlp: 12 to 14
+    python examples/probed_presets.py --agreement        # on how many tasks we come near the paper
 
 MultiWOZ: trained on the text of 2.2, probed with the annotated dialogues of 2.1, whose validation split the classifiers
 learn from and whose test split they are scored on. The two versions are written differently, so both go through one
@@ -39,6 +40,7 @@ PRESETS = ("lstm", "lstm-attn", "bilstm-attn", "hred", "transformer")
 CONTEXT_TOKENS = 100
 CHECKPOINTS = ("untrained", "best", "last")
 GROUPS = ("easy", "medium", "hard")
+NEAR = 5.0  # points of F1
 
 
 def normalised(text: str) -> str:
@@ -152,6 +154,25 @@ def _spread(values: list[float | None]) -> str:
     return f"{statistics.mean(known):.1f}{more}"
 
 
+def agreement(rows: list[dict[str, Any]], kind: str = "logistic") -> Iterator[str]:
+    """On how many of the paper's tasks the mean over seeds lies within five points of the paper's number."""
+    paper = json.loads(PAPER.read_text())["tables"][kind]
+    yield f"| tasks within {NEAR:.0f} points of the paper | {' | '.join(CHECKPOINTS)} |"
+    yield "|---|" + "--:|" * len(CHECKPOINTS)
+    for corpus, preset in dict.fromkeys((row["corpus"], row["variant"]) for row in rows):
+        if (theirs := paper.get(corpus, {}).get(preset)) is None:
+            continue
+        mine = [row["probes"][kind] for row in rows if (row["corpus"], row["variant"]) == (corpus, preset)]
+        cells = []
+        for checkpoint in CHECKPOINTS:
+            both = {
+                task: (statistics.mean(100 * one[checkpoint]["tasks"][task]["f1"] for one in mine), value)
+                for task, value in theirs[checkpoint].items()
+            }
+            cells.append(f"{sum(abs(own - other) <= NEAR for own, other in both.values())} of {len(both)}")
+        yield f"| {preset} on {corpus} | {' | '.join(cells)} |"
+
+
 def main() -> None:
     """Train and probe, or print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -161,7 +182,11 @@ def main() -> None:
     parser.add_argument("--presets", nargs="+", default=PRESETS)
     parser.add_argument("--classifiers", nargs="+", default=["logistic", "mlp"])
     parser.add_argument("--table", nargs="?", const="logistic", choices=["logistic", "mlp"])
+    parser.add_argument("--agreement", action="store_true", help="how often we come near the paper")
     arguments = parser.parse_args()
+    if arguments.agreement:
+        print("\n".join(agreement(side_by_side.read(ROWS))))
+        return
     if arguments.table:
         print("\n\n".join(tables(side_by_side.read(ROWS), arguments.table)))
         return

@@ -98,6 +98,7 @@ def test_the_speeds_of_probing_are_those_committed() -> None:
 
 def test_the_table_of_probed_presets_is_what_the_study_prints() -> None:
     check_shown("results.md", "probes", ROOT / "examples" / "probed_presets.py", "--table")
+    check_shown("results.md", "probe agreement", ROOT / "examples" / "probed_presets.py", "--agreement")
 
 
 def test_the_speed_of_engagement_is_what_the_benchmark_found() -> None:
