@@ -1,115 +1,273 @@
-"""The rooms in one visible table: what each one asks, and how it is run on a corpus."""
+"""The rooms in one visible table: what each one asks, what it may be told, and how it is run on a corpus."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from importlib.util import find_spec
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from turnwise.corpus import Corpus, summarise
+from turnwise.corpus import Corpus, resplit, summarise
+from turnwise.errors import UsageError
 from turnwise.record import Origin
-from turnwise.report import Prose, Section
+from turnwise.report import write_run
 from turnwise.report.corpus import examples_of, section_of
 
-PROBED_FROM, PROBED_ON = 300, 100  # dialogues of the demonstration
+if TYPE_CHECKING:
+    from turnwise.engage.examples import Examples
+    from turnwise.engage.predictor import Predictor
+    from turnwise.model.protocol import DialogueModel
+
+Progress = Callable[[int, int], None]  # done, in all
+DEALT = 5  # of a corpus with one split, one in so many dialogues is held out
 
 
-@dataclass(frozen=True)
-class Finding:
-    """What an instrument has to say: numbers for machines, a section for people, and where both come from."""
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """What an instrument is given: a corpus, models by name, a folder for its run and one for what can be resumed."""
 
-    data: Mapping[str, Any]
-    section: Section
-    origin: Origin
+    corpus: Corpus
+    out: Path
+    work: Path
+    models: Mapping[str, DialogueModel] = field(default_factory=dict)
+    paths: Mapping[str, str] = field(default_factory=dict)  # where the models come from
+    seed: int = 0
+    device: str = "auto"
+    progress: Progress | None = None
 
 
 @dataclass(frozen=True)
 class Instrument:
-    """A question and the function that answers it."""
+    """A question, the options it takes, and the function that answers it in a run's folder."""
 
     question: str
-    run: Callable[[Corpus, Path], Finding]  # the folder is for what several instruments need, such as small models
+    wish: type
+    run: Callable[[Bench, Any], Path]
+    has_models: bool = False
 
 
-def describe_corpus(corpus: Corpus, work: Path) -> Finding:
+# --- The corpus -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CorpusShown:
+    """Nothing to choose."""
+
+
+def describe_corpus(bench: Bench, wish: CorpusShown) -> Path:
     """What is in the corpus: the section every report starts with."""
+    corpus = bench.corpus
     summary = summarise(corpus)
-    origin = Origin(corpus=f"{corpus.name}@{corpus.fingerprint}")
-    return Finding(summary.to_dict(), section_of(summary, examples=list(examples_of(corpus))), origin)
-
-
-def measure_overlap(corpus: Corpus, work: Path) -> Finding:
-    """How much of the test split is in the training split."""
-    from turnwise.overlap.measure import measure_with_examples
-    from turnwise.overlap.report import chosen_examples
-    from turnwise.overlap.report import section_of as overlap_section
-
-    measured = measure_with_examples(corpus.split("train"), corpus.split("test"), choose=chosen_examples)
-    return Finding(measured.result.to_dict(), overlap_section(measured), measured.result.origin)
-
-
-def measure_distraction(corpus: Corpus, work: Path) -> Finding:
-    """Where two small models look, trained on the spot with and without distractions."""
-    from turnwise.distract.demonstration import MEASURED_ON, small_models
-    from turnwise.distract.examine import examine, make_sets
-    from turnwise.distract.report import section_of as distract_section
-
-    if find_spec("torch") is None:
-        return _not_measured("Distraction", "distract", "Does the model look at what matters?", corpus)
-    found = examine(small_models(corpus, work), make_sets(corpus, limit=MEASURED_ON, context_turns=5))
-    section = distract_section(found.result, pictures=found.pictures)
-    return Finding(found.result.to_dict(), section, found.result.origin)
-
-
-def probe_encodings(corpus: Corpus, work: Path) -> Finding:
-    """What the encodings of two small models know of a context."""
-    from turnwise.distract.demonstration import small_models
-    from turnwise.probe import examine, examples
-    from turnwise.probe.report import section_of as probe_section
-
-    if find_spec("torch") is None:
-        return _not_measured("Probes", "probe", "What does the encoding of a context know?", corpus)
-    training, held_out = (
-        examples(corpus.split(name)[:most]) for name, most in (("train", PROBED_FROM), ("validation", PROBED_ON))
+    return write_run(
+        bench.out,
+        instrument="corpus",
+        data=summary.to_dict(),
+        section=section_of(summary, examples=list(examples_of(corpus))),
+        origin=Origin(corpus=f"{corpus.name}@{corpus.fingerprint}"),
     )
-    found = examine(small_models(corpus, work), training, held_out)
-    section = probe_section(found.result, labels=found.measured.labels, pictures=found.pictures)
-    return Finding(found.result.to_dict(), section, found.result.origin)
 
 
-def predict_engagement(corpus: Corpus, work: Path) -> Finding:
-    """How much of real conversations remains, predicted from single turns; the corpus of the study is not asked.
-
-    A weak label learnt from made dialogues would show nothing of how people talk.
-    """
-    from turnwise.engage.demonstration import missing_packages, small_depth
-    from turnwise.engage.output import chosen_cases, chosen_conversation
-    from turnwise.engage.report import ANCHOR, QUESTION, TITLE, depth_section
-
-    if missing := missing_packages():
-        why = f"Not installed: {', '.join(missing)}. Try: pip install 'turnwise[models,demo]'."
-        return _said_missing(Section(TITLE, ANCHOR, QUESTION, [Prose(why)], lead="Not measured."), why, corpus)
-    found = small_depth(work)
-    section = depth_section(found, conversation=chosen_conversation(found), cases=chosen_cases(found))
-    return Finding(found.to_dict(), section, found.origin)
+# --- Overlap ----------------------------------------------------------------------------------------------------------
 
 
-def _not_measured(title: str, anchor: str, question: str, corpus: Corpus) -> Finding:
-    """A section that says what is missing."""
-    missing = "This instrument trains and reads models, and torch is not installed: pip install 'turnwise[models]'."
-    return _said_missing(Section(title, anchor, question, [Prose(missing)], lead="Not measured."), missing, corpus)
+@dataclass(frozen=True)
+class OverlapWish:
+    """How overlap is measured; a corpus of one split is held against itself."""
+
+    unit: Literal["dialogue", "turn", "sample"] | None = None
+    context_turns: int = 1
+    tokeniser: str = "reference"
+    threshold: float = 0.8
+    train_split: str = "train"
+    split: str = "test"
 
 
-def _said_missing(section: Section, missing: str, corpus: Corpus) -> Finding:
-    return Finding({"not_measured": missing}, section, Origin(corpus=f"{corpus.name}@{corpus.fingerprint}"))
+def measure_overlap(bench: Bench, wish: OverlapWish) -> Path:
+    """How much of the test split is in the training split."""
+    from turnwise.overlap.measure import Settings, measure_with_examples
+    from turnwise.overlap.output import write_result
+    from turnwise.overlap.report import chosen_examples
+
+    corpus = bench.corpus
+    is_whole = len(corpus.splits) == 1
+    measured = measure_with_examples(
+        corpus if is_whole else corpus.split(wish.train_split),
+        None if is_whole else corpus.split(wish.split),
+        choose=lambda result: chosen_examples(result, threshold=wish.threshold),
+        unit=wish.unit,
+        settings=Settings(wish.context_turns, wish.tokeniser),
+    )
+    return write_result(measured, bench.out, threshold=wish.threshold, overwrite=True)
+
+
+# --- Distract ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DistractWish:
+    """Which sets are made of the corpus, and what is measured on them."""
+
+    sets: tuple[str, ...] = ("all",)
+    split: str = "test"
+    limit: int | None = None
+    context_turns: int | None = None  # usually what the models were trained with
+    last_only: bool = False
+    responses: str | None = None  # of this speaker only
+    sentences: tuple[str, ...] = ()
+    influence: bool = False
+    behaviour: bool = False
+
+
+def measure_distraction(bench: Bench, wish: DistractWish) -> Path:
+    """Where models look when something is put in that does not belong there."""
+    from turnwise.distract.examine import Wish, examine, make_sets
+    from turnwise.distract.output import write_result
+    from turnwise.model.checkpoint import shared_turns
+
+    sets = make_sets(
+        bench.corpus,
+        names=wish.sets,
+        seed=bench.seed,
+        split=wish.split,
+        context_turns=wish.context_turns or shared_turns(bench.paths),
+        is_last_only=wish.last_only,
+        sentences=wish.sentences,
+        responses=wish.responses,
+        limit=wish.limit,
+    )
+    asked = Wish(has_influence=wish.influence, has_behaviour=wish.behaviour)
+    found = examine(bench.models, sets, wish=asked, work=bench.work, progress=bench.progress)
+    return write_result(found.result, found.measured, bench.out, pictures=found.pictures, overwrite=True)
+
+
+# --- Probe ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ProbeWish:
+    """Which tasks, on which dialogues; of a corpus with one split, one in five dialogues is held out."""
+
+    tasks: tuple[str, ...] = ("all",)
+    classifier: Literal["logistic", "mlp"] = "logistic"
+    train_split: str = "train"
+    split: str = "validation"
+    train_limit: int | None = None
+    limit: int | None = None
+    context_tokens: int = 100  # 0: all
+    scaled: bool = False
+    controls: bool = True
+
+
+def probe_encodings(bench: Bench, wish: ProbeWish) -> Path:
+    """What the encodings of models know of a context."""
+    from turnwise.model.loading import choose_device
+    from turnwise.probe import Settings, chosen_tasks, examine, examples, write_result
+
+    corpus = bench.corpus
+    if len(corpus.splits) == 1 and (wish.train_split, wish.split) == ("train", "validation"):
+        corpus = resplit(corpus, validation=len(corpus) // DEALT, test=0, seed=bench.seed)
+    training, held_out = (
+        examples(_first(corpus.split(name), most))
+        for name, most in ((wish.train_split, wish.train_limit), (wish.split, wish.limit))
+    )
+    settings = Settings(
+        wish.classifier,
+        wish.context_tokens or None,
+        is_scaled=wish.scaled,
+        has_controls=wish.controls,
+        seed=bench.seed,
+    )
+    found = examine(
+        bench.models,
+        training,
+        held_out,
+        tasks=chosen_tasks(list(wish.tasks)),
+        settings=settings,
+        device=choose_device(bench.device),
+        cache=bench.work,
+        progress=bench.progress,
+    )
+    return write_result(found.result, found.measured, bench.out, pictures=found.pictures, overwrite=True)
+
+
+# --- Engage -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class EngageWish:
+    """What learns how much of a conversation remains: a predictor of `turnwise engage train`, or one made here."""
+
+    predictor: str | None = None
+    encoder: str = "minilm"
+    history: int = 2
+    human: tuple[str, ...] = ()  # rated turns to be held against
+    split: str = "test"
+    train_limit: int | None = None
+    limit: int | None = None
+    least_turns: int = 2
+    most_turns: int | None = None
+
+
+def predict_engagement(bench: Bench, wish: EngageWish) -> Path:
+    """How much of held-out conversations remains; with rated turns, whether people agree."""
+    from turnwise.engage.baselines import BASELINES
+    from turnwise.engage.depth import measure_depth
+    from turnwise.engage.evaluate import evaluate
+    from turnwise.engage.human_sets import read_human
+    from turnwise.engage.output import write_depth, write_evaluation
+
+    training, held_out, models = _predictors(bench, wish)
+    if wish.human:
+        controls = {"untrained": models.pop("untrained")} if "untrained" in models else {}
+        sets = [read_human(path) for path in wish.human]
+        found = evaluate(models, sets, baselines={**BASELINES, **controls})
+        return write_evaluation(found, bench.out, overwrite=True)
+    return write_depth(measure_depth(models, held_out, training=training), bench.out, overwrite=True)
+
+
+def _predictors(bench: Bench, wish: EngageWish) -> tuple[Examples, Examples, dict[str, Predictor]]:
+    """What is learnt from, what is predicted, and who predicts: with history, without, and untrained."""
+    from turnwise.engage.encoder import Encoder
+    from turnwise.engage.examples import examples
+    from turnwise.engage.fitting import Material, dealt, fit_head
+    from turnwise.engage.predictor import Predictor
+    from turnwise.engage.settings import Settings
+    from turnwise.model.loading import choose_device, require_torch
+
+    require_torch("Engagement")
+    corpus = dealt(_of_length(bench.corpus, wish.least_turns, wish.most_turns), seed=bench.seed)
+    training = examples(_first(corpus.split("train"), wish.train_limit))
+    validation, held_out = (examples(_first(corpus.split(name), wish.limit)) for name in ("validation", wish.split))
+    device = choose_device(bench.device)
+    if wish.predictor is not None:
+        from turnwise.engage.storage import load
+
+        return training, held_out, {"predictor": load(wish.predictor, device=device)}
+    encoder = Encoder.load(wish.encoder, device=device)
+    given = Material([training], validation)
+    models = {}
+    for name, history in {f"history {wish.history}": wish.history, "turn alone": 0}.items():
+        start = Predictor.untrained(encoder, Settings(history=history))
+        models[name] = fit_head(given, start=start, cache=bench.work, progress=bench.progress)
+    return training, held_out, {**models, "untrained": Predictor.untrained(encoder, Settings())}
+
+
+def _of_length(corpus: Corpus, least: int, most: int | None) -> Corpus:
+    lengths = corpus.turns_per_dialogue.tolist()
+    kept = [place for place, turns in enumerate(lengths) if turns >= least and (most is None or turns <= most)]
+    if not kept:
+        raise UsageError(f"Corpus '{corpus.name}' has no dialogue of {least} to {most or 'any number of'} turns.")
+    return corpus.select(kept)
+
+
+def _first(corpus: Corpus, most: int | None) -> Corpus:
+    return corpus if most is None else corpus[:most]
 
 
 INSTRUMENTS: dict[str, Instrument] = {
-    "corpus": Instrument("What is in the corpus?", describe_corpus),
-    "overlap": Instrument("Is the test set in the training set?", measure_overlap),
-    "distract": Instrument("Does the model look at what matters?", measure_distraction),
-    "probe": Instrument("What does the encoding of a context know?", probe_encodings),
-    "engage": Instrument("Is the user engaged, turn by turn?", predict_engagement),
+    "corpus": Instrument("What is in the corpus?", CorpusShown, describe_corpus),
+    "overlap": Instrument("Is the test set in the training set?", OverlapWish, measure_overlap),
+    "distract": Instrument("Does the model look at what matters?", DistractWish, measure_distraction, has_models=True),
+    "probe": Instrument("What does the encoding of a context know?", ProbeWish, probe_encodings, has_models=True),
+    "engage": Instrument("Is the user engaged, turn by turn?", EngageWish, predict_engagement),
 }

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import typer
 
-from turnwise.cli import corpus, demo, distract, engage, metrics, model, overlap, probe, train
+from turnwise.cli import corpus, demo, distract, engage, metrics, model, overlap, probe, study, train
 from turnwise.cli.console import complain, let_threads_sleep
 from turnwise.errors import TurnwiseError
 
@@ -35,6 +35,11 @@ app.command(name="train", epilog=train.EPILOG)(train.train)
 app.command(name="presets", epilog=train.PRESETS_EPILOG)(train.presets)
 app.command(name="perplexity", epilog=model.PERPLEXITY_EPILOG)(model.perplexity)
 app.command(name="generate", epilog=model.GENERATE_EPILOG)(model.generate)
+app.add_typer(study.app, name="study")
+app.command(name="report", epilog=study.REPORT_EPILOG)(study.report)
+app.command(name="gate", epilog=study.GATE_EPILOG)(study.gate)
+app.command(name="compare", epilog=study.COMPARE_EPILOG)(study.compare)
+app.command(name="export", epilog=study.EXPORT_EPILOG)(study.export)
 app.command(name="demo", epilog=demo.EPILOG)(demo.demo)
 
 

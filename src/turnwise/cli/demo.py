@@ -1,4 +1,4 @@
-"""`turnwise demo`: every instrument on the built-in corpus, one page."""
+"""`turnwise demo`: a study of every instrument on the built-in corpus and real conversations, one page."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from turnwise.cli.console import Json, Quiet, print_json, working
-from turnwise.study import run_study
+from turnwise.cli.console import Json, Quiet, working
+from turnwise.cli.steps import StepBars
+from turnwise.cli.study import end_with
 
 EPILOG = "Try: turnwise demo  ·  turnwise demo --out /tmp/demo --json"
 
@@ -18,20 +19,17 @@ def demo(
     dialogues: Annotated[
         int, typer.Option("--dialogues", min=50, max=1_000_000, help="Size of the built-in corpus.")
     ] = 5000,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Same seed, same report.")] = 7,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the built-in corpus. Same seed, same report.")] = 7,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run every instrument on the built-in corpus and write one report."""
+    """Run every instrument on the built-in corpus and write one report; called again, only what is missing."""
     from turnwise.corpus import generate
+    from turnwise.study import run_study
+    from turnwise.study.demonstration import demo_plan
 
     with working("writing the built-in corpus", quiet=quiet or json):
         corpus = generate(dialogues=dialogues, seed=seed)
-    with working("running the instruments", quiet=quiet or json):
-        study = run_study(corpus, out, seed=seed)
-    if json:
-        print_json(study.to_dict())
-        return
-    for name, verdict in study.verdicts.items():
-        typer.echo(f"{name}: {verdict}")
-    typer.echo(f"The report is at {study.report}")
+    with StepBars(quiet=quiet or json) as bars:
+        study = run_study(demo_plan(), out, given={"concierge": corpus}, watcher=bars)
+    end_with(study, json=json)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -96,6 +96,7 @@ def measure(
     from turnwise.distract.measure import Scoring
     from turnwise.distract.output import work_folder, write_result
     from turnwise.distract.plan import plan
+    from turnwise.model.checkpoint import shared_turns
     from turnwise.model.loading import check_model
 
     quiet = quiet or json
@@ -105,7 +106,7 @@ def measure(
     for path in paths.values():
         check_model(path)
     if sets_dir is None and context_turns is None:
-        context_turns = _trained_turns(paths)
+        context_turns = shared_turns(paths)
     made = _sets(
         corpus,
         sets,
@@ -173,17 +174,6 @@ def sets(
         return
     rows = [[one.name, len(one), sum(len(case.distractions) for case in one.cases), _said(one)] for one in made]
     print_table(["set", "contexts", "distractions", "sentences"], rows)
-
-
-def _trained_turns(paths: Mapping[str, str]) -> int | None:
-    """How much context the models were trained with; all are measured on the same contexts, so they must agree."""
-    from turnwise.model.checkpoint import is_checkpoint, trained_turns
-
-    found = {label: trained_turns(path) for label, path in paths.items() if is_checkpoint(path)}
-    if len(set(found.values())) > 1:
-        said = ", ".join(f"{label} {'all' if turns is None else turns}" for label, turns in found.items())
-        raise UsageError(f"The models were trained with different turns of context ({said}): give --context-turns.")
-    return next(iter(found.values()), None)
 
 
 def _show_plan(planned: Sequence[Planned], work: Path | None, *, json: bool) -> None:

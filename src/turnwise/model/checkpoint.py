@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from turnwise.atomic import whole_folder
-from turnwise.errors import ModelError, OutputError, TurnwiseError, unknown_name
+from turnwise.errors import ModelError, OutputError, TurnwiseError, UsageError, unknown_name
 from turnwise.model.settings import Settings
 from turnwise.model.vocabulary import Vocabulary
 from turnwise.model.vouched import read_json, sha256, vouched_files
@@ -158,6 +158,15 @@ def trained_turns(path: str | Path) -> int | None:
     folder = find_checkpoint(path)
     turns: int | None = _origin(folder, read_json(folder / MODEL)).get("context_turns")
     return turns
+
+
+def shared_turns(paths: Mapping[str, str]) -> int | None:
+    """How much context models by name were trained with; all are measured on the same contexts, so they must agree."""
+    found = {label: trained_turns(path) for label, path in paths.items() if is_checkpoint(path)}
+    if len(set(found.values())) > 1:
+        said = ", ".join(f"{label} {'all' if turns is None else turns}" for label, turns in found.items())
+        raise UsageError(f"The models were trained with different turns of context ({said}): give --context-turns.")
+    return next(iter(found.values()), None)
 
 
 def is_checkpoint(path: str | Path) -> bool:

@@ -1,0 +1,275 @@
+"""`turnwise study`, `report`, `gate`, `compare` and `export`: to one page, and on from there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from turnwise.atomic import check_free, whole_file
+from turnwise.cli.console import Json, Quiet, complain, print_json, print_table
+from turnwise.cli.model import named_paths
+from turnwise.cli.steps import StepBars
+from turnwise.errors import UsageError, unknown_name
+
+if TYPE_CHECKING:
+    from turnwise.study import Study
+    from turnwise.study.plan import Plan
+
+STUDY_EPILOG = (
+    "Try: turnwise study init  ·  turnwise study study.toml --out study  ·  "
+    "turnwise study --corpus chats.jsonl --model runs/ours --instruments overlap,distract --out study"
+)
+REPORT_EPILOG = "Try: turnwise report study --out report.html  ·  turnwise report leak looked probed --out report.html"
+GATE_EPILOG = "Try: turnwise gate study --gates gates.toml --junit gates.xml"
+COMPARE_EPILOG = "Try: turnwise compare last-month study --out changed"
+EXPORT_EPILOG = "Try: turnwise export study --to model-card --out CARD.md  ·  … export study --to mlflow"
+
+
+class RunFirst(typer.core.TyperGroup):
+    """A group whose commands are `init` and `run`, where `run` need not be said."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put in `run` where neither command nor help is asked for."""
+        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    name="study",
+    cls=RunFirst,
+    help="Instruments over corpora and models, one report: turnwise study study.toml --out DIR",
+    epilog=STUDY_EPILOG,
+    no_args_is_help=True,
+)
+
+
+@app.command(epilog=STUDY_EPILOG)
+def run(
+    file: Annotated[Path | None, typer.Argument(help="The study's TOML.", metavar="[STUDY.toml]")] = None,
+    out: Annotated[Path, typer.Option("--out", help="Folder for the report and the runs behind it.")] = Path("study"),
+    corpus: Annotated[
+        list[str] | None, typer.Option("--corpus", help="Without a TOML: a corpus; NAME=PATH names it.")
+    ] = None,
+    model: Annotated[
+        list[str] | None, typer.Option("--model", help="Without a TOML: a model; NAME=PATH names it.")
+    ] = None,
+    instruments: Annotated[
+        str | None, typer.Option("--instruments", help="Without a TOML: overlap,distract,probe,engage. Usual: all.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, help="Without a TOML: dialogues of each split.")
+    ] = None,
+    title: Annotated[str | None, typer.Option("--title", help="Of the report.")] = None,
+    against: Annotated[str | None, typer.Option("--against", help="An earlier study to be compared with.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Of what is drawn.")] = None,
+    device: Annotated[str | None, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")] = None,
+    is_dry: Annotated[
+        bool, typer.Option("--dry-run", help="Only say which steps there are, and what is done.")
+    ] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run what is missing of a study, reuse the rest, and write one page.
+
+    A step that fails is shown on the page, and the others go on; the exit code is then 1. Killed, it goes on where it
+    was when called again.
+    """
+    from turnwise.study import run_study
+
+    changes = {"title": title, "against": against, "seed": seed, "device": device}
+    plan = _plan(file, corpus or [], model or [], instruments, limit, changes)
+    if is_dry:
+        _show_plan(plan, out, json=json)
+        return
+    with StepBars(quiet=quiet or json) as bars:
+        study = run_study(plan, out, watcher=bars)
+    end_with(study, json=json)
+
+
+@app.command(epilog="Try: turnwise study init && turnwise study study.toml")
+def init(
+    file: Annotated[Path, typer.Argument(help="Where to write it.")] = Path("study.toml"),
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
+) -> None:
+    """Write an example with a comment for every line; it runs as it is."""
+    with whole_file(file, overwrite=overwrite) as unfinished:
+        unfinished.write_text(example(), encoding="utf-8")
+    typer.echo(f"Written: {file}. Try: turnwise study {file}")
+
+
+def example() -> str:
+    """The commented example."""
+    return (files("turnwise.study") / "example.toml").read_text(encoding="utf-8")
+
+
+def report(
+    folders: Annotated[list[Path], typer.Argument(help="Folders of runs or studies.", metavar="DIR…")],
+    out: Annotated[Path, typer.Option("--out", help="The page.")] = Path("report.html"),
+    title: Annotated[str, typer.Option("--title", help="Of the page.")] = "Turnwise report",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
+) -> None:
+    """Join runs into one page, without running anything."""
+    from turnwise.report import render
+    from turnwise.study import read_runs
+
+    check_free(out, overwrite=overwrite)
+    runs = read_runs(folders)
+    page = render(title, [one.run.section for one in runs], subtitle=", ".join(map(str, folders)))
+    with whole_file(out, overwrite=overwrite) as unfinished:
+        unfinished.write_text(page, encoding="utf-8", newline="\n")
+    typer.echo(f"The report is at {out}")
+
+
+def gate(
+    folders: Annotated[list[Path], typer.Argument(help="Folders of runs or studies.", metavar="DIR…")],
+    gates: Annotated[Path, typer.Option("--gates", help="A TOML of [[gate]] tables.")] = Path("gates.toml"),
+    junit: Annotated[Path | None, typer.Option("--junit", help="Also write JUnit XML.")] = None,
+    json: Json = False,
+) -> None:
+    """Test numbers against thresholds: exit code 1 where one is not kept, with the lines that failed."""
+    from turnwise.study import pass_gates, read_gates, read_runs, to_junit
+
+    found = pass_gates(read_gates(gates), read_runs(folders))
+    if junit is not None:
+        with whole_file(junit) as unfinished:
+            unfinished.write_text(to_junit(found), encoding="utf-8")
+    if json:
+        print_json({"passed": all(one.is_open for one in found), "gates": [one.to_dict() for one in found]})
+    else:
+        for one in found:
+            typer.echo(one.line)
+    if not all(one.is_open for one in found):
+        raise typer.Exit(1)
+
+
+def compare(
+    first: Annotated[Path, typer.Argument(help="The earlier run or study.", metavar="BEFORE")],
+    second: Annotated[Path, typer.Argument(help="The later one.", metavar="AFTER")],
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for the page and the numbers.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
+    json: Json = False,
+) -> None:
+    """What has changed between two runs or studies, on the items of both, with paired tests."""
+    from turnwise.report import write_run
+    from turnwise.report.cell import in_one_line
+    from turnwise.study.compare import compare as compared
+    from turnwise.study.compare import section_of
+
+    check_free(out, overwrite=overwrite)
+    found = compared(first, second)
+    section = section_of(found)
+    if out is not None:
+        assert section.origin is not None
+        write_run(out, instrument="compare", data=found.to_dict(), section=section, origin=section.origin,
+                  overwrite=overwrite)  # fmt: skip
+    if json:
+        print_json(found.to_dict())
+        return
+    rows = [
+        [one.model or one.run, one.what, in_one_line(one.comparison.difference, ".4g"), one.comparison.p_holm,
+         {True: "better", False: "worse", None: ""}[one.is_better]]
+        for one in found.changes
+    ]  # fmt: skip
+    print_table(["model", "number", "after minus before", "p (Holm)", "for sure"], rows)
+    for line in found.left_out:
+        typer.echo(line)
+    typer.echo(section.lead)
+    if out is not None:
+        typer.echo(f"The report is at {out / 'report.html'}")
+
+
+def export(
+    folders: Annotated[list[Path], typer.Argument(help="Folders of runs or studies.", metavar="DIR…")],
+    form: Annotated[str, typer.Option("--to", help="evaluate, lm-eval, model-card or mlflow.")],
+    out: Annotated[Path | None, typer.Option("--out", help="A file; usually printed.")] = None,
+    model: Annotated[str, typer.Option("--model", help="For a model card: only this model.")] = "",
+    uri: Annotated[str | None, typer.Option("--uri", help="For mlflow: where it tracks.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
+) -> None:
+    """Results in the forms of other tools."""
+    from turnwise.study import read_runs
+    from turnwise.study.interop import FORMS, log_to_mlflow, to_model_card
+
+    if form not in FORMS and form != "mlflow":
+        raise unknown_name("form", form, [*FORMS, "mlflow"])
+    check_free(out, overwrite=overwrite)
+    runs = read_runs(folders)
+    if form == "mlflow":
+        typer.echo(f"Logged as run {log_to_mlflow(runs, uri=uri)}")
+        return
+    text = to_model_card(runs, model) if form == "model-card" else FORMS[form](runs)
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    with whole_file(out, overwrite=overwrite) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
+    typer.echo(f"Written: {out}")
+
+
+def _plan(
+    file: Path | None,
+    corpora: Sequence[str],
+    models: Sequence[str],
+    instruments: str | None,
+    limit: int | None,
+    changes: dict[str, Any],
+) -> Plan:
+    from dataclasses import replace
+
+    from turnwise.study import plan_of, read_plan
+
+    given = {key: value for key, value in changes.items() if value is not None}
+    if file is not None:
+        if corpora or models or instruments or limit:
+            raise UsageError("A TOML names its own corpora, models and instruments: give it, or the options.")
+        return replace(read_plan(file), **given)
+    if not corpora:
+        raise UsageError("Give the study's TOML, or --corpus with dialogues. Try: turnwise study init")
+    named = {name: {"path": path, **({"limit": limit} if limit else {})} for name, path in _named(corpora).items()}
+    table: dict[str, Any] = {"corpora": named, "models": named_paths(models), **given}
+    if instruments is not None:
+        table["instruments"] = instruments.replace(" ", "").split(",")
+    return plan_of(table)
+
+
+def _named(corpora: Sequence[str]) -> dict[str, str]:
+    """Corpora by the names that they are given, or by those of their files."""
+    from turnwise.corpus.load import name_of
+
+    found: dict[str, str] = {}
+    for one in corpora:
+        label, is_named, path = one.partition("=")
+        name = label if is_named else name_of([one])
+        if name in found:
+            raise UsageError(f"Two corpora are called '{name}': name them, such as first={path or one}.")
+        found[name] = path if is_named else one
+    return found
+
+
+def _show_plan(plan: Plan, out: Path, *, json: bool) -> None:
+    from turnwise.study.running import planned
+
+    rows = planned(plan, out)
+    if json:
+        print_json({"steps": rows})
+        return
+    print_table(["step", "instrument", "corpus", "models", "earlier"], [list(row.values()) for row in rows])
+
+
+def end_with(study: Study, *, json: bool) -> None:
+    """Say how it went; a study with a failed step ends with 1."""
+    if json:
+        print_json(study.to_dict())
+    else:
+        for name, verdict in study.verdicts.items():
+            typer.echo(f"{name}: {verdict}")
+        typer.echo(f"The report is at {study.report}")
+    for step in study.failed:
+        complain(f"{step.name} failed: {step.reason}")
+    if study.failed:
+        raise typer.Exit(1)

@@ -1,0 +1,32 @@
+"""Several instruments over corpora and models, one report; and what follows from it: gates, comparisons, exports.
+
+>>> from turnwise.study import plan_of, run_study
+>>> plan = plan_of({"corpora": {"chats": "chats.jsonl"}, "models": {"ours": "runs/ours"}})
+>>> run_study(plan, "study").report                                                       # doctest: +SKIP
+"""
+
+from turnwise.study.book import Step
+from turnwise.study.compare import Compared, compare
+from turnwise.study.folders import Placed, read_runs
+from turnwise.study.gate import Gate, Passage, pass_gates, read_gates, to_junit
+from turnwise.study.plan import Plan, plan_of, read_plan
+from turnwise.study.running import Study, Watcher, run_study
+
+__all__ = [
+    "Compared",
+    "Gate",
+    "Passage",
+    "Placed",
+    "Plan",
+    "Step",
+    "Study",
+    "Watcher",
+    "compare",
+    "pass_gates",
+    "plan_of",
+    "read_gates",
+    "read_plan",
+    "read_runs",
+    "run_study",
+    "to_junit",
+]

@@ -1,0 +1,44 @@
+"""Runs by name, from a study's folder, from folders of single runs, or from both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from turnwise.errors import UsageError
+from turnwise.report import Run, read_run
+from turnwise.report.anchor import free_name
+from turnwise.study.book import BOOK, read_steps
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """A run, where it is and what it is called."""
+
+    name: str
+    corpus: str
+    folder: Path
+    run: Run
+
+
+def read_runs(folders: Sequence[str | Path]) -> list[Placed]:
+    """The runs of these folders, in order; those of a study are the steps that were done."""
+    found: list[Placed] = []
+    for folder in map(Path, folders):
+        taken = {one.name for one in found}
+        for name, corpus, place in _places(folder):
+            run = read_run(place)
+            free = free_name(name, taken)
+            taken.add(free)
+            found.append(Placed(free, corpus or run.origin.corpus.partition("@")[0], place, run))
+    if not found:
+        raise UsageError(f"{', '.join(map(str, folders))}: expected runs, found none that was done.")
+    return found
+
+
+def _places(folder: Path) -> list[tuple[str, str, Path]]:
+    if (folder / BOOK).is_file():
+        done = [one for one in read_steps(folder).values() if one.state == "done"]
+        return [(one.name, one.corpus, folder / one.run) for one in done]
+    return [(read_run(folder).instrument, "", folder)]

@@ -1,0 +1,152 @@
+"""The models of a study: loaded when they are asked, or trained first; known by what their weights are."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from turnwise.corpus import Corpus
+from turnwise.instruments import Progress
+from turnwise.record import version
+from turnwise.report.anchor import slug
+from turnwise.study.plan import ModelWish
+
+if TYPE_CHECKING:
+    from turnwise.model.log import Moment
+    from turnwise.model.protocol import DialogueModel
+
+AT_ONCE = 4  # models that are held in memory
+
+
+@dataclass(frozen=True)
+class Source:
+    """A model that is there: where, how it is loaded, and what its weights are."""
+
+    path: str
+    options: Mapping[str, Any]
+    identity: str
+
+
+class Models(Mapping[str, "DialogueModel"]):
+    """Models by name, loaded when they are asked; a few stay in memory."""
+
+    def __init__(self, sources: Mapping[str, Source]) -> None:
+        self.sources = sources
+        self._load: Callable[[str], DialogueModel] = lru_cache(AT_ONCE)(self._loaded)
+
+    def __getitem__(self, name: str) -> DialogueModel:
+        return self._load(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.sources)
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    def _loaded(self, name: str) -> DialogueModel:
+        from turnwise.model import load
+
+        source = self.sources[name]
+        return load(source.path, **source.options, quiet=True)
+
+
+def found_source(wish: ModelWish, *, device: str) -> Source:
+    """A model that was there before the study."""
+    from turnwise.model.loading import check_model, choose_device, require_torch
+
+    assert wish.path is not None
+    require_torch("A dialogue model")
+    check_model(wish.path)
+    options = {"device": choose_device(device), "dtype": wish.dtype, "batch_size": wish.batch_size}
+    return Source(wish.path, options, _identity(wish.path, options))
+
+
+def trained_source(
+    wish: ModelWish, name: str, corpus: Corpus, folder: Path, *, device: str, progress: Progress | None = None
+) -> Source:
+    """A model that the study trains; what was begun goes on, and what is trained is not trained again."""
+    from turnwise.distract import AttentionLoss, InsertDistractions
+    from turnwise.model import preset, train
+    from turnwise.model.loading import choose_device, require_torch
+
+    require_torch("Training")
+    assert wish.preset is not None
+    chosen, place = preset(wish.preset), choose_device(device)
+    settings, recipe = _changed(chosen.settings, chosen.recipe, wish.set)
+    part = _part(corpus, wish)
+    parts = [version(), asdict(wish), part.fingerprint]
+    out = folder / f"{slug(name, default='model')}-{_digest(parts)}"
+    train(
+        part,
+        settings,
+        recipe,
+        out=out,
+        seed=wish.seed,
+        device=place,
+        preset=wish.preset,
+        best_by="perplexity" if not wish.bleu_samples else chosen.best_by,
+        context_turns=wish.context_turns,
+        bleu_samples=wish.bleu_samples,
+        transform=InsertDistractions(wish.insert) if wish.insert else None,
+        extra_loss=AttentionLoss(wish.attention_weight, wish.attention_reduction)
+        if wish.insert and wish.attention_loss
+        else None,
+        resume=True,
+        progress=None if progress is None else _told(progress, recipe.epochs),
+    )
+    return found_source(replace(wish, path=str(out / "best"), preset=None), device=device)
+
+
+def _changed(settings: Any, recipe: Any, changes: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Settings and recipe with what the plan changes in them."""
+    from turnwise.errors import unknown_name
+
+    ours, theirs = settings.to_dict().keys(), recipe.to_dict().keys()
+    for name in changes:
+        if name not in ours and name not in theirs:
+            raise unknown_name("setting", name, [*ours, *theirs])
+    return tuple(
+        one.from_dict({**one.to_dict(), **{name: value for name, value in changes.items() if name in known}})
+        for one, known in ((settings, ours), (recipe, theirs))
+    )
+
+
+def _part(corpus: Corpus, wish: ModelWish) -> Corpus:
+    """The dialogues that a model learns from and is chosen by."""
+    from turnwise.engage.fitting import dealt
+
+    whole = dealt(corpus, seed=wish.seed)
+    splits = whole.table["split"].to_pylist()
+    chosen: list[int] = []
+    for split, most in (("train", wish.train_limit), ("validation", wish.validation_limit)):
+        chosen += [place for place, name in enumerate(splits) if name == split][:most]
+    return whole.select(chosen)
+
+
+def _told(progress: Progress, epochs: int) -> Callable[[Moment], None]:
+    def tell(moment: Moment) -> None:
+        progress((moment.epoch - 1) * moment.batches + moment.done, epochs * moment.batches)
+
+    return tell
+
+
+def _identity(path: str, options: Mapping[str, Any]) -> str:
+    """A fingerprint of a model's files; a hub's model is asked for its own."""
+    from turnwise.model import load
+    from turnwise.model.checkpoint import find_checkpoint, is_checkpoint
+    from turnwise.model.vouched import sha256
+
+    place = find_checkpoint(path) if is_checkpoint(path) else Path(path)
+    if not place.exists():
+        return load(path, **options, quiet=True).name
+    files = [place] if place.is_file() else sorted(one for one in place.rglob("*") if one.is_file())
+    return _digest([(file.name, sha256(file)) for file in files] + [options["dtype"]])
+
+
+def _digest(parts: Any) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]

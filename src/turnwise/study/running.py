@@ -1,0 +1,277 @@
+"""Run what is missing of a study, reuse what is there, go on after a failure, and join it all on one page.
+
+::
+
+    DIR/study.json      every step: what it depends on, how it ended, how long it took
+    DIR/report.html     one page
+    DIR/runs/NAME/      a run for each step (see `turnwise.report.run`)
+    DIR/models/NAME/    models that were trained on the spot
+    DIR/failures/NAME   the trace of a step that failed
+    DIR/work/NAME/      what an unfinished step can go on from
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from turnwise.atomic import whole_file
+from turnwise.corpus import Corpus
+from turnwise.errors import MissingExtraError, TurnwiseError, UsageError
+from turnwise.instruments import INSTRUMENTS, Bench, CorpusShown, Progress
+from turnwise.record import version
+from turnwise.report import read_run, render
+from turnwise.report.anchor import free_name, slug
+from turnwise.study.book import BOOK, Book, Step, read_steps
+from turnwise.study.models import Models, Source, found_source, trained_source
+from turnwise.study.page import sections_of
+from turnwise.study.plan import Ask, Plan
+
+Found = TypeVar("Found")
+
+
+class Watcher(Protocol):
+    """Somebody who looks on."""
+
+    def begin(self, step: str) -> Progress | None:
+        """A step begins; what is returned is told how far it is."""
+        ...
+
+    def end(self, step: Step) -> None:
+        """A step has ended."""
+        ...
+
+
+class Unseen:
+    """Nobody looks on."""
+
+    def begin(self, step: str) -> Progress | None:
+        """Nothing."""
+        return None
+
+    def end(self, step: Step) -> None:
+        """Nothing."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """Where the report is, how every step ended, and the verdict of each."""
+
+    report: Path
+    folder: Path
+    steps: Sequence[Step]
+    verdicts: Mapping[str, str]
+
+    @property
+    def failed(self) -> list[Step]:
+        """Steps that broke."""
+        return [one for one in self.steps if one.state == "failed"]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The study as JSON has it."""
+        steps = [one.to_dict() | {"reused": one.is_reused} for one in self.steps]
+        return {"report": str(self.report), "verdicts": dict(self.verdicts), "steps": steps}
+
+
+def run_study(
+    plan: Plan, out: str | Path, *, given: Mapping[str, Corpus] | None = None, watcher: Watcher | None = None
+) -> Study:
+    """Carry out a plan in a folder; called again, it does only what is missing.
+
+    `given` are corpora that are in memory already, by their names in the plan.
+    """
+    folder = Path(out)
+    session = _Session(plan, folder, dict(given or {}), watcher or Unseen())
+    for name, ask, corpus in _steps(plan):
+        session.take(name, ask, corpus)
+    return session.finish()
+
+
+def planned(plan: Plan, out: str | Path) -> list[dict[str, Any]]:
+    """The steps of a plan, and how each ended earlier in this folder; whether that still holds is seen when it runs."""
+    folder = Path(out)
+    earlier = read_steps(folder) if (folder / BOOK).is_file() else {}
+    return [
+        {
+            "step": name,
+            "instrument": ask.instrument,
+            "corpus": corpus,
+            "models": ", ".join(ask.models),
+            "earlier": earlier[name].state if name in earlier else "",
+        }
+        for name, ask, corpus in _steps(plan)
+    ]
+
+
+def _steps(plan: Plan) -> list[tuple[str, Ask, str]]:
+    """Every corpus itself, then every instrument on each of its corpora; each with a name that a folder can have."""
+    shown = Ask("corpus", "corpus", CorpusShown(), tuple(plan.corpora))
+    taken: set[str] = set()
+    found = []
+    for ask in (shown, *plan.asks):
+        for corpus in ask.corpora:
+            name = free_name(slug(f"{ask.name}-{corpus}", default=ask.instrument), taken)
+            taken.add(name)
+            found.append((name, ask, corpus))
+    return found
+
+
+class _Session:
+    """One call of `run_study`: corpora and models that were had so far, and the book."""
+
+    def __init__(self, plan: Plan, folder: Path, corpora: dict[str, Corpus], watcher: Watcher) -> None:
+        self.plan, self.folder, self.watcher = plan, folder, watcher
+        self.corpora = corpora
+        self.sources: dict[str, Source] = {}
+        self.models: Models | None = None
+        self.broken: dict[str, Exception] = {}  # corpora and models that could not be had
+        self.book = Book.open(folder, plan.title)
+        self.taken: list[Step] = []
+
+    def take(self, name: str, ask: Ask, corpus: str) -> None:
+        """Do a step, unless it was done before with all that it depends on unchanged."""
+        begin = time.monotonic()
+        step = Step(name, ask.instrument, corpus, "done", run=f"runs/{name}")
+        try:
+            data = self._corpus(corpus)
+            sources = self._available(ask)
+            step = replace(step, key=self._key(ask, data, sources))
+            if self._is_done(step):
+                self._end(replace(self.book.steps[name], is_reused=True))
+                return
+            self._run(step, ask, data, sources)
+        except MissingExtraError as error:
+            step = replace(step, state="skipped", reason=str(error))
+        except Exception as error:  # whatever breaks one step must not take the others with it
+            step = replace(step, state="failed", reason=_told(error))
+            self._keep_trace(name, error)
+        self._end(replace(step, seconds=round(time.monotonic() - begin, 3)))
+
+    def _end(self, step: Step) -> None:
+        if step.state == "done":
+            self._trace(step.name).unlink(missing_ok=True)
+        self.taken.append(step)
+        self.book.write(step)
+        self.watcher.end(step)
+
+    def _is_done(self, step: Step) -> bool:
+        kept = self.book.steps.get(step.name)
+        if kept is None or (kept.state, kept.key) != ("done", step.key):
+            return False
+        try:
+            read_run(self.folder / step.run)
+        except UsageError:  # somebody deleted or damaged it
+            return False
+        return True
+
+    def _run(self, step: Step, ask: Ask, corpus: Corpus, sources: Mapping[str, Source]) -> None:
+        work = self.folder / "work" / step.name
+        bench = Bench(
+            corpus,
+            out=self.folder / step.run,
+            work=work,
+            models=self._loaded(sources),
+            paths={name: one.path for name, one in sources.items()},
+            seed=self.plan.seed,
+            device=self.plan.device,
+            progress=self.watcher.begin(step.name),
+        )
+        INSTRUMENTS[ask.instrument].run(bench, ask.wish)
+        shutil.rmtree(work, ignore_errors=True)
+
+    # --- What a step needs --------------------------------------------------------------------------------------------
+
+    def _corpus(self, name: str) -> Corpus:
+        if name not in self.corpora:
+            self.corpora[name] = self._had(
+                f"corpus {name}", lambda progress: self.plan.corpora[name].load(name, progress=progress)
+            )
+        return self.corpora[name]
+
+    def _available(self, ask: Ask) -> dict[str, Source]:
+        """The models that can be had; a step goes on with those, and the others stand among the failures."""
+        for name in ask.models:
+            if name not in self.sources:
+                try:
+                    self.sources[name] = self._had(f"model {name}", partial(self._source, name))
+                except MissingExtraError:
+                    raise
+                except Exception:
+                    continue
+        found = {name: self.sources[name] for name in ask.models if name in self.sources}
+        if ask.models and not found:
+            raise UsageError("None of its models can be loaded.")
+        return found
+
+    def _source(self, name: str, progress: Progress | None) -> Source:
+        wish = self.plan.models[name]
+        if wish.path is not None:
+            return found_source(wish, device=self.plan.device)
+        corpus = self._corpus(wish.corpus or next(iter(self.plan.corpora)))
+        models = self.folder / "models"
+        return trained_source(wish, name, corpus, models, device=self.plan.device, progress=progress)
+
+    def _loaded(self, sources: Mapping[str, Source]) -> Models:
+        """One set of models for all steps that ask the same ones, so that they are loaded once."""
+        if self.models is None or self.models.sources != sources:
+            self.models = Models(sources)
+        return self.models
+
+    def _had(self, name: str, get: Callable[[Progress | None], Found]) -> Found:
+        """Something that several steps need: tried once, and told as a step of its own where it fails."""
+        if name in self.broken:
+            raise self.broken[name]
+        begin = time.monotonic()
+        try:
+            return get(self.watcher.begin(name))
+        except Exception as error:
+            self.broken[name] = error
+            if name.startswith("model ") and not isinstance(error, MissingExtraError):
+                self._keep_trace(name, error)
+                seconds = round(time.monotonic() - begin, 3)
+                self._end(Step(name, "model", "", "failed", reason=_told(error), seconds=seconds))
+            raise
+
+    def _key(self, ask: Ask, corpus: Corpus, sources: Mapping[str, Source]) -> str:
+        models = {name: one.identity for name, one in sources.items()}
+        parts = [version(), ask.to_dict(), corpus.name, corpus.fingerprint, models, self.plan.seed]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+    # --- The end ------------------------------------------------------------------------------------------------------
+
+    def _trace(self, name: str) -> Path:
+        return self.folder / "failures" / f"{slug(name, default='step')}.txt"
+
+    def _keep_trace(self, name: str, error: Exception) -> None:
+        path = self._trace(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as unfinished:
+            unfinished.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+
+    def finish(self) -> Study:
+        """Write the page and say how it went."""
+        self.book.keep([one.name for one in self.taken])
+        sections = sections_of(self.folder, self.taken, self.plan)
+        if not any(one.state == "failed" for one in self.taken):
+            shutil.rmtree(self.folder / "work", ignore_errors=True)
+        page = render(self.plan.title, sections, subtitle=", ".join(self.plan.corpora))
+        with whole_file(self.folder / "report.html") as unfinished:
+            unfinished.write_text(page, encoding="utf-8", newline="\n")
+        verdicts = {
+            one.name: f"{section.verdict.written.text} {section.verdict.headline}" if section.verdict else section.lead
+            for one, section in zip(self.taken, sections, strict=False)
+        }
+        return Study(self.folder / "report.html", self.folder, self.taken, verdicts)
+
+
+def _told(error: Exception) -> str:
+    said = " ".join(str(error).split())
+    return said if isinstance(error, TurnwiseError) else f"{type(error).__name__}: {said}"

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from turnwise.cli.study import example
+from turnwise.errors import UsageError
+from turnwise.study import plan_of, read_plan
+from turnwise.study.demonstration import demo_plan
+
+CORPUS = {"corpora": {"chats": "concierge"}}
+WITH_MODEL = {**CORPUS, "models": {"ours": "runs/ours"}}
+
+
+@pytest.mark.parametrize(
+    ("table", "instruments"),
+    [
+        (CORPUS, ["overlap", "engage"]),
+        (WITH_MODEL, ["overlap", "distract", "probe", "engage"]),
+        ({**WITH_MODEL, "probe": {}}, ["probe"]),
+        ({**WITH_MODEL, "instruments": ["overlap", "distract"]}, ["overlap", "distract"]),
+        ({**WITH_MODEL, "instruments": ["distract"], "distract": {"limit": 5}}, ["distract"]),
+    ],
+)
+def test_instruments_are_those_named_or_told_or_else_all_that_can_be_run(
+    table: dict[str, Any], instruments: list[str]
+) -> None:
+    assert [one.instrument for one in plan_of(table).asks] == instruments
+
+
+def test_an_instrument_may_be_asked_twice_under_names_of_its_own() -> None:
+    plan = plan_of({**WITH_MODEL, "probe": [{"classifier": "mlp", "name": "deep"}, {}]})
+    assert [(one.name, one.wish.classifier) for one in plan.asks] == [("deep", "mlp"), ("probe-2", "logistic")]
+
+
+def test_paths_are_found_beside_the_toml_and_names_stay_names(file: Callable[[str, str], Path], tmp_path: Path) -> None:
+    file("here/chats.jsonl", "")
+    path = file("here/study.toml", '[corpora]\nmine = "chats.jsonl"\nbuilt = "concierge"\n')
+    corpora = read_plan(path).corpora
+    assert corpora["mine"].path == (str(tmp_path / "here" / "chats.jsonl"),)
+    assert corpora["built"].path == ("concierge",)
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ({}, "Give the study at least one corpus"),
+        ({**CORPUS, "prob": {}}, "Unknown part of a study 'prob'. Did you mean 'probe'?"),
+        ({**CORPUS, "instruments": ["overlop"]}, "Unknown instrument 'overlop'. Did you mean 'overlap'?"),
+        ({**CORPUS, "overlap": {"treshold": 1}}, "Unknown option in [overlap] 'treshold'. Did you mean 'threshold'?"),
+        ({**CORPUS, "overlap": {"threshold": "much"}}, "[overlap] threshold: expected a number, found 'much'."),
+        (
+            {**CORPUS, "overlap": {"context_turns": True}},
+            "[overlap] context_turns: expected a whole number, found True.",
+        ),
+        ({**CORPUS, "overlap": {"unit": "word"}}, "Unknown value for [overlap] unit 'word'"),
+        ({**CORPUS, "overlap": {"corpora": ["chat"]}}, "Unknown corpus in [overlap] 'chat'. Did you mean 'chats'?"),
+        ({**CORPUS, "probe": {}}, "[probe] asks models, and the study names none: put some under [models]."),
+        (
+            {**CORPUS, "models": {"a": {}}},
+            "[models.a]: expected a path, or a preset to train on the spot",
+        ),
+        ({**CORPUS, "models": {"a": {"preset": "lstm", "corpus": "x"}}}, "Unknown corpus in [models.a] 'x'"),
+        ({"corpora": {"a": {"format": "messages"}}}, "[corpora.a]: expected 'path', found none."),
+        ({"corpora": "chats"}, "[corpora]: expected names and paths, found 'chats'."),
+        ({**CORPUS, "seed": "7"}, "seed: expected a whole number, found '7'."),
+        ({**WITH_MODEL, "probe": [{"name": "a"}, {"name": "a"}]}, "Two instruments are called 'a'"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(table: dict[str, Any], told: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        plan_of(table)
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(("text", "told"), [("a = ", "expected TOML"), ('corpora = "x"', "expected names and paths")])
+def test_a_bad_file_is_named(file: Callable[[str, str], Path], text: str, told: str) -> None:
+    path = file("study.toml", text)
+    with pytest.raises(UsageError, match=r"study\.toml: ") as caught:
+        read_plan(path)
+    assert told in str(caught.value)
+
+
+def test_a_missing_file_says_how_to_begin(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="Try: turnwise study init"):
+        read_plan(tmp_path / "none.toml")
+
+
+def test_the_example_and_the_demonstration_are_plans(file: Callable[[str, str], Path]) -> None:
+    assert [one.instrument for one in read_plan(file("study.toml", example())).asks] == ["overlap", "distract", "probe"]
+    demonstration = demo_plan()
+    assert [one.instrument for one in demonstration.asks] == ["overlap", "distract", "probe", "engage"]
+    assert demonstration.models["insert 0.7"].insert == 0.7

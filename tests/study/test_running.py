@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed: pip install 'turnwise[models]'")
+
+from turnwise.corpus import Corpus, generate
+from turnwise.corpus.write import write
+from turnwise.errors import MissingExtraError, OutputError
+from turnwise.instruments import INSTRUMENTS, Progress
+from turnwise.report import read_run
+from turnwise.study import Step, Study, plan_of, run_study
+
+NAMES = ["corpus-small", "overlap-small", "distract-small", "probe-small"]
+Table = Callable[..., dict[str, Any]]
+
+
+def copy(study: Study, folder: Path) -> Path:
+    shutil.copytree(study.folder, folder)
+    return folder
+
+
+def reused(study: Study) -> dict[str, bool]:
+    return {step.name: step.is_reused for step in study.steps}
+
+
+def test_every_instrument_has_a_run_and_a_section(study: Study) -> None:
+    assert [(step.name, step.state) for step in study.steps] == [(name, "done") for name in NAMES]
+    page = study.report.read_text(encoding="utf-8")
+    assert [title for title in ("Overlap", "Distraction", "Probes", "How it was made") if title not in page] == []
+    models = read_run(study.folder / "runs" / "distract-small").data["models"]
+    assert list(models) == ["one", "two"]
+    assert not (study.folder / "work").exists()
+
+
+def test_a_second_call_does_nothing_again(study: Study, small: Corpus, table: Table, tmp_path: Path) -> None:
+    again = run_study(plan_of(table()), copy(study, tmp_path / "s"), given={"small": small})
+    assert reused(again) == dict.fromkeys(NAMES, True)
+    assert again.verdicts == study.verdicts
+
+
+@pytest.mark.parametrize(
+    ("more", "anew"),
+    [
+        ({"overlap": {"threshold": 0.9}}, {"overlap-small"}),
+        ({"seed": 5}, set(NAMES)),
+        ({"probe": {"tasks": ["UtteranceLoc"], "train_limit": 30, "limit": 12}}, {"probe-small"}),
+    ],
+)
+def test_what_has_changed_is_done_again_and_nothing_else(
+    study: Study, small: Corpus, table: Table, tmp_path: Path, more: dict[str, Any], anew: set[str]
+) -> None:
+    again = run_study(plan_of(table(**more)), copy(study, tmp_path / "s"), given={"small": small})
+    assert {name for name, is_reused in reused(again).items() if not is_reused} == anew
+
+
+def test_other_dialogues_are_measured_anew(study: Study, table: Table, tmp_path: Path) -> None:
+    plan = plan_of({key: value for key, value in table().items() if key in ("corpora", "overlap")})
+    folder = copy(study, tmp_path / "s")
+    again = run_study(plan, folder, given={"small": generate(dialogues=90, seed=4)})
+    assert reused(again) == {"corpus-small": False, "overlap-small": False}
+    assert [one["name"] for one in json.loads((folder / "study.json").read_text())["steps"]] == NAMES[:2]
+
+
+def test_a_run_that_somebody_damaged_is_made_again(study: Study, small: Corpus, table: Table, tmp_path: Path) -> None:
+    folder = copy(study, tmp_path / "s")
+    (folder / "runs" / "overlap-small" / "section.json").write_text("{")
+    again = run_study(plan_of(table()), folder, given={"small": small})
+    assert reused(again) == {**dict.fromkeys(NAMES, True), "overlap-small": False}
+    assert again.failed == []
+
+
+def test_a_failure_is_shown_and_the_others_go_on(
+    small: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(bench: Any, wish: Any) -> Path:
+        raise ZeroDivisionError("<script>alert(1)</script>")
+
+    monkeypatch.setitem(INSTRUMENTS, "overlap", replace(INSTRUMENTS["overlap"], run=broken))
+    plan = plan_of({"corpora": {"small": "concierge", "gone": str(tmp_path / "none.jsonl")}, "overlap": {}})
+    found = run_study(plan, tmp_path / "s", given={"small": small})
+    assert [(one.name, one.state) for one in found.steps] == [
+        ("corpus-small", "done"), ("corpus-gone", "failed"), ("overlap-small", "failed"), ("overlap-gone", "failed"),
+    ]  # fmt: skip
+    page = found.report.read_text(encoding="utf-8")
+    assert "ZeroDivisionError" in page
+    assert "<script>alert(1)" not in page
+    assert "ZeroDivisionError" in (tmp_path / "s" / "failures" / "overlap-small.txt").read_text()
+    monkeypatch.undo()
+    mended = run_study(plan, tmp_path / "s", given={"small": small, "gone": small})
+    assert {one.name: (one.state, one.is_reused) for one in mended.steps} == {
+        "corpus-small": ("done", True), "corpus-gone": ("done", False),
+        "overlap-small": ("done", False), "overlap-gone": ("done", False),
+    }  # fmt: skip
+    assert list((tmp_path / "s" / "failures").iterdir()) == []
+
+
+def test_a_model_that_cannot_be_had_is_left_out_and_told(small: Corpus, table: Table, tmp_path: Path) -> None:
+    models = {"good": table()["models"]["one"], "gone": str(tmp_path / "none")}
+    plan = plan_of(
+        {"corpora": {"small": "concierge"}, "models": models, "distract": {"sets": ["rare-end"], "limit": 3}}
+    )
+    found = run_study(plan, tmp_path / "s", given={"small": small})
+    states = {one.name: one.state for one in found.steps}
+    assert states == {"corpus-small": "done", "model gone": "failed", "distract-small": "done"}
+    assert list(read_run(tmp_path / "s" / "runs" / "distract-small").data["models"]) == ["good"]
+
+
+def test_what_is_not_installed_is_left_out_without_a_failure(
+    small: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(bench: Any, wish: Any) -> Path:
+        raise MissingExtraError("Engagement", "demo")
+
+    monkeypatch.setitem(INSTRUMENTS, "engage", replace(INSTRUMENTS["engage"], run=missing))
+    plan = plan_of({"corpora": {"small": "concierge"}, "engage": {}})
+    found = run_study(plan, tmp_path / "s", given={"small": small})
+    assert ([one.state for one in found.steps], found.failed) == (["done", "skipped"], [])
+    assert "pip install &#39;turnwise[demo]&#39;" in found.report.read_text(encoding="utf-8")
+
+
+def test_a_folder_of_somebody_else_is_refused(small: Corpus, tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(OutputError, match="expected a new folder or an earlier study"):
+        run_study(plan_of({"corpora": {"small": "concierge"}, "overlap": {}}), tmp_path, given={"small": small})
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+
+
+def test_a_watcher_is_told_of_every_step(small: Corpus, tmp_path: Path) -> None:
+    told: list[str] = []
+
+    class Watcher:
+        def begin(self, step: str) -> Progress | None:
+            told.append(f"{step} begins")
+            return None
+
+        def end(self, step: Step) -> None:
+            told.append(f"{step.name} is {step.state}")
+
+    plan = plan_of({"corpora": {"small": "concierge"}, "overlap": {}})
+    run_study(plan, tmp_path / "s", given={"small": small}, watcher=Watcher())
+    assert told == [
+        "corpus-small begins", "corpus-small is done", "overlap-small begins", "overlap-small is done",
+    ]  # fmt: skip
+
+
+def test_a_study_that_is_killed_ten_times_ends_with_the_numbers_of_an_unbroken_one(
+    small: Corpus, study: Study, tmp_path: Path
+) -> None:
+    """Killed without warning, at moments drawn from the whole time that an unbroken one takes."""
+    write(small, tmp_path / "small.parquet", to="parquet")
+    plan = tmp_path / "study.toml"
+    plan.write_text(PLAN, encoding="utf-8")
+    command = [sys.executable, "-m", "turnwise", "study", str(plan), "--quiet", "--out"]
+    begin = time.monotonic()
+    subprocess.run([*command, str(tmp_path / "whole")], check=True, capture_output=True)
+    whole, rng = time.monotonic() - begin, random.Random(0)
+    for _ in range(10):
+        process = subprocess.Popen(
+            [*command, str(tmp_path / "killed")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        time.sleep(rng.uniform(0.2, 0.95) * whole)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    subprocess.run([*command, str(tmp_path / "killed")], check=True, capture_output=True)
+    unbroken, resumed = (numbers(tmp_path / name) for name in ("whole", "killed"))
+    assert resumed == unbroken
+    assert list(unbroken) == NAMES
+
+
+def numbers(folder: Path) -> dict[str, Any]:
+    steps = json.loads((folder / "study.json").read_text())["steps"]
+    return {one["name"]: read_run(folder / one["run"]).data for one in steps}
+
+
+PLAN = """
+[corpora]
+small = "small.parquet"
+
+[models.one]
+preset = "static-ui"
+insert = 0.7
+context_turns = 4
+train_limit = 40
+validation_limit = 5
+bleu_samples = 0
+set = { layers = 1, width = 8, embedding = 8, vocabulary = 200, epochs = 2, batch_size = 32 }
+
+[overlap]
+
+[distract]
+sets = ["random-0.5", "rare-end"]
+limit = 8
+
+[probe]
+tasks = ["UtteranceLoc", "RecentTopic"]
+train_limit = 30
+limit = 12
+"""
