@@ -59,6 +59,8 @@ def test_checkpoints_become_models_of_their_own(run: Path, corpus: Path) -> None
     )  # fmt: skip
     assert list(found["models"]) == ["m@untrained", "m@by:distinct-1", "m@last"]
     assert found["checkpoints"] == {"m": ["untrained", "by:distinct-1", "last"]}
+    assert found["chosen"].keys() == {"m@by:distinct-1"}
+    assert found["chosen"]["m@by:distinct-1"] in ("epoch-001", "epoch-002")
     assert set(found["comparisons"]) == {"m@by:distinct-1", "m@last"}
     assert list(found["models"]["m@last"]["tasks"]) == ["UtteranceLoc", "WordCont"]
 
@@ -164,3 +166,42 @@ def test_of_a_corpus_with_one_split_some_dialogues_are_held_out(run: Path, corpu
     found = as_json("probe", "measure", *asked, "--device", "cpu")
     held_out = len(whole) // 5
     assert held_out < found["models"]["m"]["tasks"]["UtteranceLoc"]["n"] < held_out * 20
+
+
+def test_tables_are_no_wider_than_the_terminal(run: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    asked = ["--corpus", corpus, "--device", "cpu", "--limit", "20", "--tasks", "NumRepeatInfo,UtteranceLoc"]
+    alone = turnwise("probe", "measure", f"a-model-with-a-name-of-its-own={run}", *asked)
+    assert len([line for line in alone.splitlines() if "NumRepeatInfo" in line]) == 1  # one table
+    models = [f"a-model-with-a-long-name-{place}={run}" for place in range(4)]
+    many = turnwise("probe", "measure", *models, *asked, "--no-controls")
+    for shown in (alone, many):
+        tables = [line for line in shown.splitlines() if line[:1] in "┏┃┡│└"]
+        assert tables and max(map(len, tables)) <= 80
+    assert "…" not in many and all(f"a-model-with-a-long-name-{place}" in many for place in range(4))
+
+
+def test_several_runs_are_shown_as_their_mean(run: Path, corpus: Path) -> None:
+    asked = ["--corpus", corpus, "--device", "cpu", "--limit", "20", "--tasks", "UtteranceLoc", "--no-controls"]
+    models = [f"m#{place}={run}/{name}" for place, name in enumerate(("untrained", "last"))]
+    shown = turnwise("probe", "measure", *models, *asked)
+    assert "Micro-F1 over runs" in shown and "±" in shown and "m#0" not in shown
+    found = as_json("probe", "measure", *models, *asked)
+    assert found["pooled"]["m"]["runs"] == ["m#0", "m#1"]
+
+
+def test_metrics_of_the_log_are_compared_where_all_epochs_were_probed(run: Path, corpus: Path) -> None:
+    found = probed(
+        f"m={run}", "--corpus", corpus, "--tasks", "UtteranceLoc", "--checkpoints", "all", "--no-controls"
+    )  # fmt: skip
+    chosen = found["selection"]["m"]
+    assert list(chosen) == ["perplexity", "bleu_2", "distinct-1"]
+    for one in chosen.values():
+        assert one["tasks"]["UtteranceLoc"] == found["models"][f"m@{one['checkpoint']}"]["tasks"]["UtteranceLoc"]["f1"]
+
+
+def test_pictures_are_coloured_by_a_task_that_was_asked(run: Path, corpus: Path, tmp_path: Path) -> None:
+    asked = ["probe", "measure", run, "--corpus", corpus, "--tasks", "semantic", "--no-controls", "--limit", "20"]
+    assert "Did you mean 'WordCont'" in refused(*asked, "--picture-by", "WordCount")
+    turnwise(*asked, "--device", "cpu", "--picture-by", "WordCont", "--out", tmp_path / "out")
+    assert "by WordCont" in (tmp_path / "out" / "report.html").read_text()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from turnwise.errors import UsageError
-from turnwise.probe.checkpoints import best_epoch, checkpoints
+from turnwise.probe.checkpoints import Choice, best_epoch, checkpoints, choices
 
 LOG = """epoch,step,loss,perplexity,bleu_2
 0,0,,900,0.1
@@ -36,7 +36,16 @@ def test_some_are_named_or_chosen_by_a_column_of_the_log(run: Path) -> None:
         "by:loss": "epoch-003",
         "last": "last",
     }
-    assert best_epoch(run, "perplexity") == "epoch-002"
+    assert best_epoch(run, "perplexity") == Choice("epoch-002", 60.0)
+
+
+def test_every_metric_of_the_log_makes_its_choice(run: Path, tmp_path: Path) -> None:
+    """Loss is of the training text, and the steps and seconds are no metrics."""
+    assert choices(run) == {"perplexity": Choice("epoch-002", 60.0), "bleu_2": Choice("epoch-002", 2.5)}
+    (run / "log.csv").write_text("epoch,perplexity,bleu_2,meteor\n1,80,0.5,\n2,nan,0.7,\n3,90,,\n")
+    assert choices(run) == {"perplexity": Choice("epoch-001", 80.0), "bleu_2": Choice("epoch-002", 0.7)}
+    (run / "log.csv").unlink()
+    assert choices(run) == {}
 
 
 def test_what_is_not_there_is_named(run: Path, tmp_path: Path) -> None:

@@ -195,6 +195,43 @@ def test_small_blocks_and_pieces_change_no_answer(monkeypatch: pytest.MonkeyPatc
     np.testing.assert_array_equal(whole[1].predict(features).codes, said[1].codes)
 
 
+@pytest.mark.parametrize("share", [0.25, 0.6, 1.0])
+def test_problems_that_wait_for_others_to_leave_with_change_no_answer(
+    share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a GPU, where putting the rest of a block together is worth it only once many are done."""
+    features = encodings(300, 12, seed=5)
+    table, classes = labels(features, [0.5, 0.3, 0.1, 0.05, 0.02], seed=6), Targets(np.arange(300) % 7, 7)
+    at_once = fit_logistic(features, [sets(table), classes])
+    monkeypatch.setattr(descent, "LEAVING", {"cpu": share})
+    for one, other in zip(at_once, fit_logistic(features, [sets(table), classes]), strict=True):
+        np.testing.assert_allclose(one.weight, other.weight, atol=1e-4)
+        np.testing.assert_array_equal(one.is_converged, other.is_converged)
+
+
+def test_a_gpu_takes_more_labels_at_once() -> None:
+    assert descent.labels_at_once("cpu", 50_000) == 2**24 // 50_000 == 335
+    assert descent.labels_at_once("cuda", 50_000) == 2**28 // 50_000 == 5368
+    assert descent.labels_at_once("cuda", 1) == 16 * descent.labels_at_once("cpu", 1) == 16 * 1024
+    assert descent.labels_at_once("cpu", 2**30) == 1
+
+
+def test_single_label_tasks_of_as_many_classes_are_solved_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    features, rng = encodings(200, 8, seed=3), np.random.default_rng(0)
+    tasks = [Targets(rng.integers(0, count, 200), count) for count in (4, 3, 4, 4)]
+    alone = [fit_logistic(features, [one])[0] for one in tasks]
+    blocks: list[tuple[int, int]] = []
+    start = descent.Descent.start
+    monkeypatch.setattr(
+        descent.Descent,
+        "start",
+        lambda space, rows, **how: blocks.append((len(rows), how["heads"])) or start(space, rows, **how),  # type: ignore[func-returns-value]
+    )
+    for one, other in zip(alone, fit_logistic(features, tasks), strict=True):
+        np.testing.assert_allclose(one.weight, other.weight, atol=1e-4)
+    assert blocks == [(3, 3), (12, 4)]
+
+
 def test_answers_in_pieces_keep_the_order_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(descent, "BLOCK_CELLS", 4)
     one = Linear(np.eye(2, dtype=np.float32), np.zeros(2, dtype=np.float32), True, np.ones(2, dtype=bool))

@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.neural_network import MLPClassifier
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from turnwise.errors import UsageError
 from turnwise.model.protocol import Floats
@@ -93,6 +94,50 @@ def test_other_tasks_change_nothing_even_when_they_stop() -> None:
     assert found[0].epochs < found[2].epochs == alone.epochs
     for first, second in zip(parts(alone), parts(found[2]), strict=True):
         np.testing.assert_allclose(first, second, atol=1e-4)
+
+
+def test_tasks_of_any_width_and_kind_learn_as_they_do_alone() -> None:
+    """Widths on both sides of what shares a product, so that some are filled up and some are products of their own."""
+    rows, rng = slice(0, 300), np.random.default_rng(0)
+    wide = [sets(rng.random((300, count)) < 0.1) for count in (1, 70, 100, 300)]
+    every = [wide[3], classes(rows, 3), wide[0], classes(rows), wide[1], Targets(DIGITS[rows] * 9, 90), wide[2]]
+    together = fit_perceptron(FEATURES[rows], every, epochs=4)
+    for one, found in zip(every, together, strict=True):
+        alone = fit_perceptron(FEATURES[rows], [one], epochs=4)[0]
+        assert found.is_multi == one.is_multi
+        assert found.weight.shape == (100, one.classes)
+        for first, second in zip(parts(alone), parts(found), strict=True):
+            np.testing.assert_allclose(first, second, atol=1e-4)
+
+
+def test_a_task_whose_numbers_overflow_stops_no_other() -> None:
+    """With a rate that is far too high the weights of what can be learnt are no numbers soon."""
+    rows = slice(0, 200)
+    wild, constant = sets(np.random.default_rng(0).random((200, 80)) < 0.5), Targets(np.zeros(200, dtype=np.int64), 1)
+    found = fit_perceptron(FEATURES[rows], [wild, constant], epochs=30, rate=1e30, decay=0.0)
+    assert not np.isfinite(found[0].weight).all()
+    assert np.isfinite(found[1].weight).all()
+    assert found[1].epochs == 12  # nothing to learn: the first epoch, ten of patience, and one
+
+
+def test_a_batch_takes_few_operations_however_many_tasks_there_are() -> None:
+    """On a GPU every one of them is a launch, and there are thousands of batches."""
+
+    class Count(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        found = 0
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            self.found += 1
+            return func(*args, **(kwargs or {}))
+
+    def operations(tasks: int, batches: int) -> int:
+        rows = slice(0, 50 * batches)
+        with Count() as count:  # type: ignore[no-untyped-call]
+            fit_perceptron(FEATURES[rows], [sets(BITS[rows]), classes(rows)] * tasks, epochs=1, batch_size=50)
+        return int(count.found)
+
+    few, many = (operations(tasks, 9) - operations(tasks, 5) for tasks in (1, 10))
+    assert many == few < 4 * 120  # views included
 
 
 def test_a_task_keeps_the_weights_it_stopped_with() -> None:

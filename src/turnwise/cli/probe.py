@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
+from rich.console import Console
 
 from turnwise.atomic import check_free
 from turnwise.cli.console import (
@@ -29,13 +30,17 @@ if TYPE_CHECKING:
     from turnwise.corpus import Corpus
     from turnwise.model import DialogueModel
     from turnwise.probe import Examples, ProbeResult
+    from turnwise.probe.selection import Selected
+    from turnwise.record import Score
 
+Of = TypeVar("Of")  # what is known of a task or of a group
 MEASURE_EPILOG = (
     "Try: turnwise probe measure run --corpus concierge --out probed  ·  "
     "… measure run --corpus multiwoz21/ --train-split validation --split test --checkpoints untrained,best,last"
 )
 TASKS_EPILOG = "Try: turnwise probe tasks  ·  turnwise probe tasks --corpus concierge"
 TIES_EPILOG = "Try: turnwise probe ties judgements.csv --size 100  ·  … ties judgements.csv --json"
+PADDING = 3  # of a column: a blank on both sides and a line
 DEALT = 5  # of a corpus with one split, one in so many dialogues is held out
 
 app = typer.Typer(name="probe", help="What does the encoding of a context know?", no_args_is_help=True)
@@ -49,7 +54,10 @@ Limit = Annotated[int | None, typer.Option("--limit", min=1, help="At most so ma
 @app.command(epilog=MEASURE_EPILOG)
 def measure(
     models: Annotated[
-        list[str], typer.Argument(help="Folders of turnwise train, or Hugging Face models; NAME=PATH names one.")
+        list[str],
+        typer.Argument(
+            help="Folders of turnwise train, or Hugging Face models; NAME=PATH names one, NAME#0=PATH a run of several."
+        ),
     ],
     corpus: CorpusOption,
     train_split: TrainSplit = "train",
@@ -81,6 +89,9 @@ def measure(
     has_controls: Annotated[
         bool, typer.Option("--controls/--no-controls", help="Also bag of words, untrained and shuffled.")
     ] = True,
+    picture_by: Annotated[
+        str | None, typer.Option("--picture-by", help="The task whose labels colour pictures of encodings.")
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Folder for the report and the numbers.")] = None,
     cache: Annotated[
         Path | None, typer.Option("--cache", help="Where encodings are kept; usually in the user's cache.")
@@ -103,6 +114,7 @@ def measure(
     """
     from turnwise.model.loading import check_model, choose_device
     from turnwise.probe import Settings, chosen_tasks, examine, examples, write_result
+    from turnwise.probe.checkpoints import choices
     from turnwise.probe.measure import CLASSIFIERS, check_apart
 
     quiet = quiet or json
@@ -117,7 +129,10 @@ def measure(
     )
     grouping = _known("grouping", groups, ("paper", "own"))
     chosen = chosen_tasks(tasks.replace(" ", "").split(","))
-    paths, runs = _expanded(named_paths(models), checkpoints)
+    if picture_by is not None:
+        _known("task to colour pictures by", picture_by, list(chosen))
+    named = named_paths(models)
+    paths, runs = _expanded(named, checkpoints)
     for path in paths.values():
         check_model(path)
     readings = _readings(paths, layer, pooling)
@@ -138,6 +153,8 @@ def measure(
             settings=settings,
             grouping=grouping,
             checkpoints=runs,
+            choices=None if runs is None else {run: choices(Path(named[run])) for run in runs},
+            picture_by=picture_by,
             device=str(options["device"]),
             cache=cache or _usual_cache(),
             progress=progress,
@@ -229,15 +246,15 @@ class _Models(Mapping[str, "DialogueModel"]):
         return len(self.readings)
 
 
-def _expanded(paths: Mapping[str, str], wanted: str | None) -> tuple[dict[str, str], dict[str, list[str]] | None]:
-    """Every checkpoint that is wanted as a model of its own, `RUN@CHECKPOINT`; and which they are."""
+def _expanded(paths: Mapping[str, str], wanted: str | None) -> tuple[dict[str, str], dict[str, dict[str, str]] | None]:
+    """Every checkpoint that is wanted as a model of its own, `RUN@CHECKPOINT`; and which folder of its run each is."""
     from turnwise.probe.checkpoints import checkpoints
 
     if wanted is None:
         return dict(paths), None
     found = {run: checkpoints(Path(path), wanted) for run, path in paths.items()}
     each = {f"{run}@{name}": str(path) for run, by in found.items() for name, path in by.items()}
-    return each, {run: list(by) for run, by in found.items()}
+    return each, {run: {name: path.name for name, path in by.items()} for run, by in found.items()}
 
 
 def _readings(paths: Mapping[str, str], layers: str, poolings: str) -> dict[str, dict[str, Any]]:
@@ -316,12 +333,77 @@ def _show_plan(training: Examples, held_out: Examples, names: Sequence[str], *, 
 
 
 def _show(result: ProbeResult) -> None:
-    columns, rows = _with_controls(result) if len(result.models) == 1 else _side_by_side(result)
-    print_table(columns, rows, title="Micro-F1")
+    for title, columns, rows in _tables(result):
+        for part, lines in _in_width(columns, rows, Console().width):
+            print_table(part, lines, title=title)
+    for name, checkpoint in result.about.get("chosen", {}).items():
+        typer.echo(f"{name} is {checkpoint}")
     for line in result.advice:
         typer.echo(line)
     for reason, names in _by_reason(result.skipped).items():
         typer.echo(f"not probed: {', '.join(names)} ({reason})")
+
+
+def _tables(result: ProbeResult) -> Iterator[tuple[str, list[str], list[list[Any]]]]:
+    """Tables with their titles; of a model with several runs their mean, for each of them is in the report."""
+    if len(result.models) == 1:
+        yield f"Micro-F1 of {result.first}", *_with_controls(result)
+        return
+    runs = {run for one in result.pooled.values() for run in one.runs}
+    if single := [name for name in result.models if name not in runs]:
+        yield "Micro-F1", *_side_by_side(result, single)
+    if result.pooled:
+        yield "Micro-F1 over runs", *_over_runs(result)
+    for run, by in result.selection.items():
+        yield f"{run} by metric", *_as_chosen(by)
+
+
+def _in_width(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], width: int
+) -> Iterator[tuple[list[str], list[list[Any]]]]:
+    """A table cut into tables that are as wide as the terminal, the first column in each."""
+    widths = [PADDING + max(len(name), *(len(str(row[place])) for row in rows)) for place, name in enumerate(columns)]
+    first = 1
+    while first < len(columns):
+        last, used = first + 1, 1 + widths[0] + widths[first]
+        while last < len(columns) and used + widths[last] <= width:
+            last, used = last + 1, used + widths[last]
+        shown = [0, *range(first, last)]
+        yield [columns[place] for place in shown], [[row[place] for place in shown] for row in rows]
+        first = last
+
+
+def _over_runs(result: ProbeResult) -> tuple[list[str], list[list[Any]]]:
+    found = [_with_means(one.tasks, one.groups) for one in result.pooled.values()]
+    rows = [
+        [name, *(f"{one[name].mean:.3f} ± {one[name].deviation:.3f}" if name in one else "–" for one in found)]
+        for name in dict.fromkeys(name for one in found for name in one)
+    ]
+    return ["task", *result.pooled], rows
+
+
+def _as_chosen(by: Mapping[str, Selected]) -> tuple[list[str], list[list[Any]]]:
+    rows: list[list[Any]] = [["checkpoint", *(one.choice.checkpoint for one in by.values())]]
+    rows += _scores([_with_means(one.tasks, one.groups) for one in by.values()])
+    return ["task", *(f"by {metric}" for metric in by)], rows
+
+
+def _side_by_side(result: ProbeResult, names: Sequence[str]) -> tuple[list[str], list[list[Any]]]:
+    models = [result.models[name] for name in names]
+    scores = [_with_means({name: task.f1 for name, task in one.tasks.items()}, one.groups) for one in models]
+    return ["task", *names], _scores(scores)
+
+
+def _with_means(tasks: Mapping[str, Of], groups: Mapping[str, Of]) -> dict[str, Of]:
+    return {**tasks, **{f"mean, {name}": one for name, one in groups.items()}}
+
+
+def _scores(columns: Sequence[Mapping[str, Score]]) -> list[list[Any]]:
+    """A row for each name that any column has a value of."""
+    from turnwise.report.cell import in_one_line
+
+    names = [name for name in columns[0] if any(one[name].value is not None for one in columns)]
+    return [[name, *(in_one_line(one[name].value, ".3f") for one in columns)] for name in names]
 
 
 def _by_reason(skipped: Mapping[str, str]) -> dict[str, list[str]]:
@@ -340,18 +422,9 @@ def _with_controls(result: ProbeResult) -> tuple[list[str], list[list[Any]]]:
         [
             task,
             in_one_line(found.f1.value, ".3f"),
-            "{:.3f}–{:.3f}".format(*found.f1.interval) if found.f1.interval else "–",
+            "{:.2f}–{:.2f}".format(*found.f1.interval) if found.f1.interval else "–",
             *(in_one_line(found.controls[name].value, ".3f") for name in names),
         ]
         for task, found in one.tasks.items()
     ]
-    return ["task", result.first, "95 %", *(name.replace("_", " ") for name in names)], rows
-
-
-def _side_by_side(result: ProbeResult) -> tuple[list[str], list[list[Any]]]:
-    from turnwise.report.cell import in_one_line
-
-    models = list(result.models.values())
-    scores = {task: [one.tasks[task].f1.value for one in models] for task in models[0].tasks}
-    scores |= {f"mean, {group}": [one.groups[group] for one in models] for group in models[0].groups}
-    return ["task", *result.models], [[name, *(in_one_line(one, ".3f") for one in row)] for name, row in scores.items()]
+    return ["task", "F1", "95 %", *(name.removeprefix("bag_of_") for name in names)], rows

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import csv
 import math
+from dataclasses import dataclass
 from pathlib import Path
 
 from turnwise.errors import UsageError
 
 LOG = "log.csv"
+OTHERS = ("epoch", "step", "loss", "extra_loss", "rate", "samples_per_second", "seconds")  # columns of no held-out text
 LOWEST = ("perplexity", "loss")  # columns whose best value is the lowest; of all others it is the highest
 BY = "by:"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The checkpoint that a column of the log chooses, and the value that made it the best."""
+
+    checkpoint: str
+    value: float
 
 
 def checkpoints(run: Path, wanted: str) -> dict[str, Path]:
@@ -26,32 +36,44 @@ def checkpoints(run: Path, wanted: str) -> dict[str, Path]:
         return {name: run / name for name in ("untrained", *epochs) if name in there}
     found = {}
     for name in filter(None, wanted.replace(" ", "").split(",")):
-        place = best_epoch(run, name.removeprefix(BY)) if name.startswith(BY) else name
+        place = best_epoch(run, name.removeprefix(BY)).checkpoint if name.startswith(BY) else name
         if place not in there:
             raise UsageError(f"{run} has no checkpoint '{place}'; it has {', '.join(there)}.")
         found[name] = run / place
     return found
 
 
-def best_epoch(run: Path, column: str) -> str:
+def choices(run: Path) -> dict[str, Choice]:
+    """What each metric of the log would choose; nothing where a run has no log."""
+    if not (run / LOG).is_file():
+        return {}
+    ended = _ended(run)
+    columns = [column for column in (ended[0] if ended else ()) if column not in OTHERS]
+    return {column: best_epoch(run, column) for column in columns if any(_is_number(row[column]) for row in ended)}
+
+
+def best_epoch(run: Path, column: str) -> Choice:
     """The epoch whose line in the log is best by a column."""
-    try:
-        with (run / LOG).open(newline="") as lines:
-            rows = [row for row in csv.DictReader(lines) if row.get("epoch", "0") != "0" and row.get(column)]
-            ended = [row for row in rows if row.get("perplexity")]  # a line within an epoch has none
-    except OSError as error:
-        raise UsageError(f"{run}: expected its {LOG}, found none: {error.strerror}.") from error
-    ended = [row for row in ended if _is_number(row[column])]
+    # A run that diverged has epochs without a number; they are no choice.
+    ended = [row for row in _ended(run) if _is_number(row.get(column))]
     if not ended:
         raise UsageError(f"{run / LOG} has no column '{column}' with numbers at the end of an epoch.")
-    # A run that diverged has epochs without a number; they are no choice.
     sign = -1 if column in LOWEST else 1
     best = max(ended, key=lambda row: (sign * float(row[column]), -int(row["epoch"])))
-    return f"epoch-{int(best['epoch']):03d}"
+    return Choice(f"epoch-{int(best['epoch']):03d}", float(best[column]))
 
 
-def _is_number(written: str) -> bool:
+def _ended(run: Path) -> list[dict[str, str]]:
+    """The lines at the ends of epochs: a line within one has no perplexity."""
     try:
-        return math.isfinite(float(written))
+        with (run / LOG).open(newline="") as lines:
+            return [row for row in csv.DictReader(lines) if row.get("epoch", "0") != "0" and row.get("perplexity")]
+    except OSError as error:
+        raise UsageError(f"{run}: expected its {LOG}, found none: {error.strerror}.") from error
+
+
+def _is_number(written: str | None) -> bool:
+    try:
+        return math.isfinite(float(written or "nan"))
     except ValueError:
         return False

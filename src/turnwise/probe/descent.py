@@ -28,6 +28,15 @@ LEAST_DOUBT = 1e-7  # that of intercepts without a penalty must not vanish
 TRIALS = 40  # of a step length: halving alone finds it to twelve digits
 PIECE_CELLS = {"cpu": 2**19, "cuda": 2**25}  # scores worked on at once: a core's cache, or enough to fill a GPU
 BLOCK_CELLS = 2**24  # scores held at once, labels × rows: 64 MB each for them and their direction
+BLOCK_LABELS = 1024
+ROOM = {"cpu": 1, "cuda": 16}  # times as many cells and labels in a block, where launches cost more than numbers
+LEAVING = {"cpu": 0.0, "cuda": 0.25}  # share of a block's problems that are done when the others are put together anew
+
+
+def labels_at_once(device: str, rows: int) -> int:
+    """How many labels of so many rows are a block."""
+    room = ROOM.get(device, 1)
+    return max(1, min(room * BLOCK_LABELS, room * BLOCK_CELLS // rows))
 
 
 def pieces_of(features: Floats, width: int, device: str) -> Iterator[Tensor]:
@@ -88,9 +97,9 @@ class State:
     best_decrease: Tensor  # (problems,)
     best_at: Tensor  # (problems,) iteration
 
-    def kept(self, is_kept: Tensor) -> State:
-        """These problems only."""
-        return replace(self, **{one.name: getattr(self, one.name)[is_kept] for one in fields(self)})
+    def kept(self, places: Tensor) -> State:
+        """The problems at these places only."""
+        return replace(self, **{one.name: getattr(self, one.name)[places] for one in fields(self)})
 
 
 class Descent:
@@ -100,6 +109,7 @@ class Descent:
         self.space, self.strength, self.state = space, strength, state
         self.history: list[tuple[Tensor, Tensor, Tensor]] = []  # step, change of gradient, 1 / their product
         self.buffer = torch.empty_like(state.scores).flatten()
+        self.is_going = np.ones(len(state.number), dtype=np.bool_)  # those done wait for others to leave with
 
     @classmethod
     def start(cls, space: Space, rows: Sequence[Ints], *, heads: int, strength: float) -> Descent:
@@ -141,13 +151,15 @@ class Descent:
         )
         return decrease <= tolerance * self._objective()
 
-    def keep(self, is_kept: Tensor) -> None:
-        """Go on with these problems only."""
-        if not is_kept.all():
-            self.state = self.state.kept(is_kept)
-            self.history = [
-                (step[is_kept], change[is_kept], inverse[is_kept]) for step, change, inverse in self.history
-            ]
+    def leave(self, over: Ints) -> None:
+        """Go on without the problems at these places. They are put aside when they are many: until then they idle."""
+        self.is_going[over] = False
+        kept, share = np.flatnonzero(self.is_going), LEAVING.get(self.state.scores.device.type, 0.0)
+        if not len(over) or len(kept) > (1 - share) * len(self.is_going):
+            return
+        places = torch.from_numpy(kept).to(self.state.scores.device)
+        self.state, self.is_going = self.state.kept(places), self.is_going[kept]
+        self.history = [(step[places], change[places], inverse[places]) for step, change, inverse in self.history]
 
     def step(self) -> None:
         """One iteration: a direction, a length for each problem, the gradient there."""
@@ -158,11 +170,16 @@ class Descent:
         length = torch.ones_like(slope)
         excess, loss, doubt = self._visit(slice(None), (change, length))
         left = _dot(direction, self._gradient(state.weights + direction, excess))
-        if len(which := torch.nonzero(~(left.abs() <= FULL_STEP * slope.abs()))[:, 0]):
+        if len(which := self._going(~(left.abs() <= FULL_STEP * slope.abs()))):
             length[which] = self._searched(direction, change, slope, which)
             excess[which], loss[which], doubt[which] = self._visit(which, (change, length[which]))
         self._move(direction * _wide(length), change.mul_(_wide(length).float()), excess)
         self.state = replace(self.state, loss=loss, doubt=doubt)
+
+    def _going(self, is_asked: Tensor) -> Tensor:
+        """The places of those that are asked for and go on."""
+        places = np.flatnonzero(is_asked.cpu().numpy() & self.is_going)
+        return torch.from_numpy(places).to(is_asked.device)
 
     def _move(self, step: Tensor, change: Tensor, excess: Tensor) -> None:
         state, weights = self.state, self.state.weights + step

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from turnwise.metrics import Resampling
 from turnwise.model.protocol import DialogueModel
@@ -12,6 +13,7 @@ from turnwise.probe.examples import Examples
 from turnwise.probe.measure import Measured, Progress, Settings, measure
 from turnwise.probe.pictures import Picture
 from turnwise.probe.result import Grouping, ProbeResult, summarise
+from turnwise.probe.selection import Choices
 from turnwise.probe.tasks import TASKS, Task
 
 PICTURES = 6  # models that get one
@@ -40,19 +42,39 @@ def examine(
     settings: Settings | None = None,
     grouping: Grouping = "paper",
     resampling: Resampling | None = None,
-    checkpoints: Mapping[str, Sequence[str]] | None = None,
+    checkpoints: Mapping[str, Mapping[str, str]] | None = None,
+    choices: Choices | None = None,
+    picture_by: str | None = None,
     device: str = "cpu",
     cache: Path | None = None,
     progress: Progress | None = None,
 ) -> Examined:
     """Every model on every task; the first model is the one that the others are compared with.
 
-    checkpoints: where models are checkpoints of runs, called `RUN@CHECKPOINT`, those of each run in order.
+    checkpoints: where models are checkpoints of runs, called `RUN@CHECKPOINT`, those of each run in order, with the
+        folder that each is.
+    choices: what each metric of a run's log chooses (`checkpoints.choices`).
+    picture_by: the task whose labels colour the pictures of encodings.
     """
     how = settings or Settings()
     measured = measure(
-        models, training, held_out, tasks=tasks, settings=how, device=device, cache=cache, progress=progress
+        models,
+        training,
+        held_out,
+        tasks=tasks,
+        settings=how,
+        picture_by=picture_by,
+        device=device,
+        cache=cache,
+        progress=progress,
     )
-    about = {"checkpoints": {run: list(names) for run, names in checkpoints.items()}} if checkpoints else {}
-    result = summarise(measured, settings=how, grouping=grouping, resampling=resampling, about=about)
+    about = _about(checkpoints) if checkpoints else {}
+    result = summarise(measured, settings=how, grouping=grouping, resampling=resampling, about=about, choices=choices)
     return Examined(result, measured)
+
+
+def _about(checkpoints: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    """Which checkpoints of each run are there, and which epoch a metric chose."""
+    names = {run: list(by) for run, by in checkpoints.items()}
+    chosen = {f"{run}@{one}": folder for run, by in checkpoints.items() for one, folder in by.items() if one != folder}
+    return {"checkpoints": names, **({"chosen": chosen} if chosen else {})}

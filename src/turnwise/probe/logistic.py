@@ -9,7 +9,7 @@ float32's rounding, and say that they did not converge.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -79,9 +79,10 @@ def fit_logistic(
     with full_precision():
         solver = _Solver(Space.of(features, device), strength, tolerance, most_iterations)
         pairs = solver.solve_each([one for one in tasks if _is_binary(one)], progress)
+        joint = solver.solve_jointly({place: one for place, one in enumerate(tasks) if not _is_binary(one)})
         return [
-            _joined(one, target, pairs if _is_binary(one) else solver.solve_jointly(one))
-            for one, target in zip(tasks, targets, strict=True)
+            _joined(one, target, pairs if _is_binary(one) else joint[place])
+            for place, (one, target) in enumerate(zip(tasks, targets, strict=True))
         ]
 
 
@@ -173,7 +174,7 @@ class _Solver:
         """Every label against the rest. Equal frequencies are neighbours: they need about as many iterations."""
         problems = {_key(rows): rows for task in tasks for rows in task.rows}
         keys = sorted(problems, key=lambda key: (len(key), key))  # not by place, so that the order of labels is nothing
-        size = max(1, min(1024, descent.BLOCK_CELLS // len(self.space.features)))
+        size = self._size()
         parts = []
         for first in range(0, len(keys), size):
             parts.append(self._minimised([problems[key] for key in keys[first : first + size]], heads=1))
@@ -181,9 +182,23 @@ class _Solver:
                 progress(min(first + size, len(keys)), len(keys))
         return self._solved(keys, parts)
 
-    def solve_jointly(self, task: _Columns) -> _Solved:
-        """All classes of one task as a single problem: softmax."""
-        return self._solved(list(map(_key, task.rows)), [self._minimised(task.rows, heads=len(task.rows))])
+    def solve_jointly(self, tasks: Mapping[int, _Columns]) -> dict[int, _Solved]:
+        """All classes of a task as a single problem, softmax; tasks of as many classes side by side."""
+        found: dict[int, _Solved] = {}
+        for heads in sorted({len(task.rows) for task in tasks.values()}):
+            alike = [place for place, task in tasks.items() if len(task.rows) == heads]
+            count = max(1, self._size() // heads)
+            for first in range(0, len(alike), count):
+                some = {place: tasks[place] for place in alike[first : first + count]}
+                weights, is_there = self._minimised([rows for task in some.values() for rows in task.rows], heads=heads)
+                parts = zip(torch.split(weights, heads), torch.split(is_there, heads), strict=True)
+                for (place, task), part in zip(some.items(), parts, strict=True):
+                    found[place] = self._solved(list(map(_key, task.rows)), [part])
+        return found
+
+    def _size(self) -> int:
+        """Labels that are a block."""
+        return descent.labels_at_once(self.space.features.device.type, len(self.space.features))
 
     def _solved(self, keys: Sequence[bytes], parts: Sequence[tuple[Tensor, Tensor]]) -> _Solved:
         none = self.space.mean.new_zeros(0, len(self.space.penalty)), torch.zeros(0, dtype=torch.bool)
@@ -198,12 +213,14 @@ class _Solver:
         is_converged = torch.zeros(len(weights), dtype=torch.bool)
         for iteration in range(self.most_iterations + 1):
             is_there = going.look(iteration, self.tolerance)
-            state = going.state
-            is_over = is_there | (iteration - state.best_at >= PATIENCE) | (iteration == self.most_iterations)
-            over = state.number[is_over]
-            weights[over], is_converged[over.cpu()] = state.best[is_over], is_there[is_over].cpu()
-            if is_over.all():
+            is_late = (iteration - going.state.best_at >= PATIENCE) | (iteration == self.most_iterations)
+            is_over, is_good = torch.stack([is_there | is_late, is_there]).cpu().numpy()  # the GPU is asked once
+            if len(over := np.flatnonzero(is_over & going.is_going)):
+                places = torch.from_numpy(over).to(weights.device)
+                number = going.state.number[places]
+                weights[number], is_converged[number.cpu()] = going.state.best[places], torch.from_numpy(is_good[over])
+            if len(over) == going.is_going.sum():
                 break
-            going.keep(~is_over)
+            going.leave(over)
             going.step()
         return weights.flatten(0, 1), is_converged.repeat_interleave(heads)

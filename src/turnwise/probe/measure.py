@@ -21,7 +21,7 @@ from turnwise.model.protocol import Floats as Features
 from turnwise.probe.encodings import encode
 from turnwise.probe.examples import Examples
 from turnwise.probe.labels import Hits, Labels, hits_of, labels_of, majority, shuffled
-from turnwise.probe.pictures import Picture, picture
+from turnwise.probe.pictures import Picture, colouring, picture
 from turnwise.probe.targets import Targets
 from turnwise.probe.tasks import SO_FAR, TASKS, Task, rule_of
 from turnwise.probe.words import bags_of_words
@@ -98,6 +98,7 @@ class Bench:
     device: str
     cache: Path | None
     advance: Callable[[int], None]
+    picture_by: str  # the task whose labels colour pictures
 
     def encodings(self, model: DialogueModel) -> tuple[Features, Features]:
         """Of both splits."""
@@ -125,6 +126,7 @@ def measure(
     *,
     tasks: Mapping[str, Task] = TASKS,
     settings: Settings | None = None,
+    picture_by: str | None = None,
     device: str = "cpu",
     cache: Path | None = None,
     progress: Progress | None = None,
@@ -136,8 +138,9 @@ def measure(
     if not models or not labels:
         why = "; ".join(f"{name} {reason}" for name, reason in skipped.items())
         raise UsageError(f"Nothing to probe: {why}." if models else "Give at least one model to probe.")
+    colour = colouring(labels, skipped, picture_by)
     total = _steps(len(models), training, held_out, labels, settings)
-    bench = Bench(training, held_out, labels, settings, device, cache, _counter(total, progress))
+    bench = Bench(training, held_out, labels, settings, device, cache, _counter(total, progress), colour)
     shared = _shared_controls(bench)
     probed = [_probe(name, model, bench, shared) for name, model in models.items()]
     return Measured(labels, skipped, probed, training, held_out)
@@ -189,7 +192,7 @@ def _probe(name: str, model: DialogueModel, bench: Bench, shared: Mapping[str, A
     own = _answered(fitted[: len(targets)], second, bench)
     settings = dict(getattr(model, "settings", {}))
     spread = float(first.std(axis=0, dtype=np.float64).mean())
-    seen = picture(name, second, bench.labels, np.random.default_rng(bench.settings.seed))
+    seen = picture(name, second, bench.labels[bench.picture_by], np.random.default_rng(bench.settings.seed))
     return Probed(name, model.name, first.shape[1], settings, own, controls, seen, undecided, reason, spread)
 
 

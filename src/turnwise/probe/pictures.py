@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from turnwise.errors import UsageError, unknown_name
 from turnwise.model.protocol import Floats as Features
 from turnwise.probe.labels import Floats, Ints, Labels
 
@@ -27,17 +28,27 @@ class Picture:
     share: float  # of the variance, in the two directions together
 
 
-def picture(model: str, encodings: Features, labels: Mapping[str, Labels], rng: np.random.Generator) -> Picture:
+def colouring(labels: Mapping[str, Labels], skipped: Mapping[str, str], wanted: str | None) -> str:
+    """The task whose labels colour pictures: the one that is wanted, or what usually tells most."""
+    if wanted is None:
+        return next((name for name in PREFERRED if name in labels), next(iter(labels)))
+    if wanted in skipped:
+        raise UsageError(f"Pictures cannot be coloured by {wanted}: it {skipped[wanted]}.")
+    if wanted not in labels:
+        raise unknown_name("task to colour pictures by", wanted, list(labels))
+    return wanted
+
+
+def picture(model: str, encodings: Features, labels: Labels, rng: np.random.Generator) -> Picture:
     """Project held-out encodings on to two principal components and name them by a task's labels."""
-    task = next((name for name in PREFERRED if name in labels), next(iter(labels)))
     chosen = np.sort(rng.permutation(len(encodings))[:POINTS])
     points, share = main_directions(encodings, chosen)
-    names = _names(labels[task], chosen)
+    names = _names(labels, chosen)
     common = [name for name, _ in Counter(names).most_common(NAMED)]
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in common}
     for name, (x, y) in zip(names, points.tolist(), strict=True):
         found.setdefault(name if name in common else OTHERS, []).append((x, y))
-    return Picture(model, task, found, share)
+    return Picture(model, labels.name, found, share)
 
 
 def main_directions(encodings: Features, chosen: Ints) -> tuple[Floats, float]:

@@ -7,19 +7,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from turnwise.probe.groups import GROUPS
 from turnwise.probe.labels import Floats, Labels
 from turnwise.probe.pictures import Picture
-from turnwise.probe.result import CONTROLS, GROUPS, OWN, ProbeResult, TaskResult
+from turnwise.probe.result import CONTROLS, OWN, ProbeResult, TaskResult
+from turnwise.probe.seeds import Spread
 from turnwise.probe.tasks import TASKS
 from turnwise.record import Score
 from turnwise.report import Block, Column, Prose, Section, Table, Verdict
-from turnwise.report.cell import Cell
+from turnwise.report.cell import Cell, write_number
 from turnwise.report.charts import Axis, grouped_bars, heatmap, lines, scatter
 from turnwise.report.section import Level
 
 SHARE = Axis("micro-F1", ".0%", (0.0, 1.0))
 SHOWN = {"majority": "majority", "bag_of_words": "bag of words", "untrained": "untrained", "shuffled": "shuffled"}
+WORDS = SHOWN["bag_of_words"]
 ALPHA = 0.05
+SIDE_BY_SIDE = 4  # models whose scores with intervals fit into one table beside each other
+RANKS = 10  # labels of a task that the picture of frequencies shows
 MANY = 3  # checkpoints of a run that make a curve
 
 
@@ -63,12 +68,16 @@ def _blocks(result: ProbeResult, labels: Mapping[str, Labels], pictures: Sequenc
     yield score_table(result)
     yield _bars(result)
     yield group_table(result)
-    yield from (control_table(result, name) for name in result.models)
+    if result.pooled:
+        yield pooled_table(result)
+    yield from (control_table(result, name) for name in _shown_apart(result))
     if result.comparisons:
         yield _comparisons(result)
+    yield from (selection_table(result, run) for run in result.selection)
     yield from _curves(result)
     yield from (_scatter(one) for one in pictures)
     if labels:
+        yield label_picture(labels)
         yield label_table(labels)
     if result.advice:
         yield Prose(" ".join(result.advice), heading="Before a number is read")
@@ -77,19 +86,73 @@ def _blocks(result: ProbeResult, labels: Mapping[str, Labels], pictures: Sequenc
         yield Prose(f"Not probed: {missing}.", heading="Tasks that this corpus cannot carry")
 
 
-def score_table(result: ProbeResult) -> Table:
-    """Tasks by models in the form of the paper's Tables 5 to 7, the highest of each row's models marked."""
+def _shown_apart(result: ProbeResult) -> list[str]:
+    """Models that get a table of their own: all of few, the first and the last of many."""
     names = list(result.models)
+    return names if len(names) <= SIDE_BY_SIDE else [names[0], names[-1]]
+
+
+def score_table(result: ProbeResult) -> Table:
+    """Tasks by models; with more models than fit side by side models by tasks, as the paper's Tables 5 to 7 are."""
+    is_narrow = len(result.models) <= SIDE_BY_SIDE
+    columns, rows = _by_task(result) if is_narrow else _by_model(result)
+    notes = ["Micro-F1 from 0 to 1, 95 % intervals over dialogues; single-label tasks: the share of right answers."]
+    notes += [f"{name} is {checkpoint}." for name, checkpoint in result.about.get("chosen", {}).items()]
+    return Table(columns, rows, "Micro-F1 by model and task", notes=notes, name="probe-f1")
+
+
+def _by_task(result: ProbeResult) -> tuple[list[Column], list[list[Cell]]]:
+    """A row for each task; which of several models is highest stands at its end."""
+    models = list(result.models.values())
+    columns = [Column("task"), *(Column(name, ".3f") for name in result.models)]
+    rows: list[list[Cell]] = [[task, *(one.tasks[task].f1 for one in models)] for task in _tasks(result)]
+    if len(models) == 1:
+        return columns, rows
+    return [*columns, Column("highest")], [[*row, _highest(result, str(row[0]))] for row in rows]
+
+
+def _highest(result: ProbeResult, task: str) -> str:
+    """The model that scores highest; all of them where several do."""
+    values = {name: one.tasks[task].f1.value for name, one in result.models.items()}
+    best = max((value for value in values.values() if value is not None), default=None)
+    return ", ".join(name for name, value in values.items() if value is not None and value == best) or "–"
+
+
+def _by_model(result: ProbeResult) -> tuple[list[Column], list[list[Cell]]]:
+    """A row for each model, the highest of each task marked."""
     columns = [Column("model"), *(Column(task, ".3f", "high") for task in _tasks(result))]
-    rows: list[list[Cell]] = [
-        [name, *(result.models[name].tasks[task].f1 for task in _tasks(result))] for name in names
-    ]
-    note = "Micro-F1 from 0 to 1, 95 % intervals over dialogues; single-label tasks: the share of right answers."
-    return Table(columns, rows, "Micro-F1 by model and task", notes=[note], name="probe-f1")
+    return columns, [[name, *(task.f1 for task in one.tasks.values())] for name, one in result.models.items()]
+
+
+def pooled_table(result: ProbeResult) -> Table:
+    """Means and standard deviations over runs of one model."""
+    columns = [Column("task")]
+    columns += [column for name in result.pooled for column in (Column(name, ".3f"), Column(f"± {name}", ".3f"))]
+    rows = [[task, *_spreads(one.tasks.get(task) for one in result.pooled.values())] for task in _tasks(result)]
+    for group in _groups(result):
+        rows.append([f"mean, {group}", *_spreads(one.groups.get(group) for one in result.pooled.values())])
+    notes = [f"{name}: {', '.join(one.runs)}." for name, one in result.pooled.items()]
+    notes.insert(0, "±: the standard deviation between runs (n − 1), which is what another seed would change.")
+    return Table(columns, rows, "Mean micro-F1 over runs", notes=notes, name="probe-runs")
+
+
+def _spreads(found: Iterable[Spread | None]) -> list[Cell]:
+    return [cell for one in found for cell in ((None, None) if one is None else (one.mean, one.deviation))]
+
+
+def selection_table(result: ProbeResult, run: str) -> Table:
+    """What the probes find where each metric of a run's log would have stopped (the paper's Tables 9 to 11)."""
+    by = result.selection[run]
+    columns = [Column("task"), *(Column(f"by {metric}: {one.choice.checkpoint}", ".3f") for metric, one in by.items())]
+    rows: list[list[Cell]] = [[task, *(one.tasks[task] for one in by.values())] for task in _tasks(result)]
+    rows += [[f"mean, {group}", *(one.groups[group] for one in by.values())] for group in _groups(result)]
+    best = [f"{metric} {write_number(one.choice.value, '.4g')}" for metric, one in by.items()]
+    note = f"Micro-F1 at the epoch that is best by each metric of the training log: {', '.join(best)}."
+    return Table(columns, rows, f"{run} as metrics choose it", notes=[note], name="probe-selection")
 
 
 def group_table(result: ProbeResult) -> Table:
-    """The mean of easy, medium and hard tasks, as in the paper's Table 8."""
+    """The mean of easy, medium and hard tasks, as in the paper's Table 8, with intervals over dialogues."""
     columns = [Column("model"), *(Column(group, ".3f", "high") for group in GROUPS)]
     rows: list[list[Cell]] = [
         [name, *(one.groups.get(group) for group in GROUPS)] for name, one in result.models.items()
@@ -126,6 +189,8 @@ def control_table(result: ProbeResult, name: str) -> Table:
         "Selectivity: F1 minus what the same classifier gets from shuffled labels. Unseen: held-out labels that "
         "training never had; they count as misses."
     ]
+    if len(_shown_apart(result)) < len(result.models):
+        notes.append("The same of the other models is in result.json.")
     return Table(columns, rows, f"{name} beside its controls", notes=notes, name="probe-controls")
 
 
@@ -140,6 +205,25 @@ def label_table(labels: Mapping[str, Labels]) -> Table:
         rows.append([name, len(one.classes), _entropy(np.array(list(counts.values())) / total), leading])
     note = "Of the training split; percent of its positions. Sets can hold several labels."
     return Table(columns, rows, "Labels", notes=[note], name="probe-labels")
+
+
+def label_picture(labels: Mapping[str, Labels]) -> Block:
+    """How labels are spread, as a picture (Figure 3 of the paper): the share of positions that the first ones have."""
+    leading = {
+        name: [count / len(one.training) for _, count in label_counts(one).most_common(RANKS)]
+        for name, one in labels.items()
+    }
+    values = [[*shares, *[None] * (RANKS - len(shares))] for shares in leading.values()]
+    return heatmap(
+        list(leading),
+        [str(rank) for rank in range(1, RANKS + 1)],
+        values,
+        title="Labels by how frequent they are",
+        description=f"Share of training positions that have the most frequent label of {len(labels)} tasks, the second "
+        "most frequent, and so on.",
+        x=Axis("rank of the label"),
+        value=Axis("of positions", ".0%"),
+    )
 
 
 def label_counts(labels: Labels) -> Counter[str]:
@@ -163,7 +247,7 @@ def _bars(result: ProbeResult) -> Block:
     }
     words = [_value(last.tasks[task].controls.get("bag_of_words")) for task in tasks]
     if any(value is not None for value in words):
-        series["bag of words"] = list(words)
+        series[WORDS] = list(words)
     if len(result.models) > 6:
         values = [[one.tasks[task].f1.value for task in tasks] for one in result.models.values()]
         return heatmap(
@@ -206,12 +290,22 @@ def _curves(result: ProbeResult) -> Iterator[Block]:
         return
     places = list(dict.fromkeys(name for names in runs.values() for name in names))
     for task in _tasks(result):
-        series = {
+        series: dict[str, list[Score | float | None]] = {
             run: [result.models[f"{run}@{place}"].tasks[task].f1 if place in names else None for place in places]
             for run, names in runs.items()
         }
-        description = f"Micro-F1 of {', '.join(runs)} on {task} at {len(places)} checkpoints."
-        yield lines(places, series, title=task, description=description, y=Axis("micro-F1", ".2f"), is_half=True)
+        words = _value(next(iter(result.models.values())).tasks[task].controls.get("bag_of_words"))
+        if words is not None:
+            series[WORDS] = [words] * len(places)
+        yield lines(
+            places,
+            series,
+            title=task,
+            description=f"Micro-F1 of {', '.join(series)} on {task} at {len(places)} checkpoints.",
+            y=Axis("micro-F1", ".2f"),
+            controls=[WORDS],
+            is_half=True,
+        )
 
 
 def _scatter(one: Picture) -> Block:
@@ -225,6 +319,11 @@ def _scatter(one: Picture) -> Block:
 
 def _tasks(result: ProbeResult) -> list[str]:
     return list(next(iter(result.models.values())).tasks)
+
+
+def _groups(result: ProbeResult) -> list[str]:
+    """Groups that have a task here."""
+    return [group for group in GROUPS if group in result.difficulty.values()]
 
 
 def _value(score: Score | None) -> float | None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from turnwise.errors import UsageError
 from turnwise.metrics import Comparison, Resampling, compare_ratios, correct, ratio_score
+from turnwise.probe.groups import group_scores
 from turnwise.probe.labels import Floats, Labels, f1_parts
 from turnwise.probe.measure import Answered, Measured, Probed, Settings
+from turnwise.probe.seeds import Pooled, runs_of, spreads
+from turnwise.probe.selection import Choices, Selected, selected
 from turnwise.record import Origin, Score
 
-GROUPS = ("easy", "medium", "hard")
 EASY_ABOVE, MEDIUM_ABOVE = 0.50, 0.25  # untrained F1, as the paper has it
 SMALL = 0.3  # standard deviation of encodings below which a penalty of 1 decides what is read
 CONTROLS = ("majority", "bag_of_words", "untrained", "shuffled")
@@ -68,7 +71,7 @@ class ModelResult:
     """One model on all tasks."""
 
     tasks: Mapping[str, TaskResult]
-    groups: Mapping[str, float | None]  # the mean F1 of their tasks
+    groups: Mapping[str, Score]  # the mean F1 of their tasks
     identity: str
     width: int
     undecided: int = 0
@@ -84,8 +87,9 @@ class ModelResult:
         """As JSON has it."""
         tasks = {name: one.to_dict() for name, one in self.tasks.items()}
         shown: dict[str, Any] = {
-            "tasks": tasks, "groups": dict(self.groups), "model": self.identity, "features": self.width,
-            "spread": self.spread,
+            "tasks": tasks, "groups": {name: one.value for name, one in self.groups.items()},
+            "group_intervals": {name: one.interval for name, one in self.groups.items()},
+            "model": self.identity, "features": self.width, "spread": self.spread,
         }  # fmt: skip
         more = {"not_converged": self.undecided} if self.undecided else {}
         return {**shown, **more, **({"untrained": self.why_no_untrained} if self.why_no_untrained else {})}
@@ -101,11 +105,23 @@ class ProbeResult:
     comparisons: Mapping[str, Mapping[str, Comparison]]  # model -> task -> first model minus this one
     origin: Origin
     about: Mapping[str, Any] = field(default_factory=dict)
+    selection: Mapping[str, Mapping[str, Selected]] = field(default_factory=dict)  # run -> metric of its log
 
     @property
     def first(self) -> str:
         """The model that the others are compared with."""
         return next(iter(self.models))
+
+    @cached_property
+    def pooled(self) -> dict[str, Pooled]:
+        """Models of which several runs were probed."""
+        return {name: self._pooled(runs) for name, runs in runs_of(self.models).items()}
+
+    def _pooled(self, runs: Sequence[str]) -> Pooled:
+        found = [self.models[run] for run in runs]
+        tasks = spreads([{name: task.f1.value for name, task in one.tasks.items()} for one in found])
+        groups = spreads([{name: score.value for name, score in one.groups.items()} for one in found])
+        return Pooled(tuple(runs), tasks, groups)
 
     @property
     def advice(self) -> list[str]:
@@ -127,6 +143,12 @@ class ProbeResult:
         if self.comparisons:
             compared = {name: {one: c.to_dict() for one, c in by.items()} for name, by in self.comparisons.items()}
             shown |= {"compared_with": self.first, "comparisons": compared}
+        if self.pooled:
+            shown["pooled"] = {name: one.to_dict() for name, one in self.pooled.items()}
+        if self.selection:
+            shown["selection"] = {
+                run: {metric: one.to_dict() for metric, one in by.items()} for run, by in self.selection.items()
+            }
         return {**shown, **self.about}
 
 
@@ -137,8 +159,12 @@ def summarise(
     grouping: Grouping = "paper",
     resampling: Resampling | None = None,
     about: Mapping[str, Any] | None = None,
+    choices: Choices | None = None,
 ) -> ProbeResult:
-    """Scores, intervals over dialogues, groups, and paired tests against the first model."""
+    """Scores, intervals over dialogues, groups, and paired tests against the first model.
+
+    choices: of runs whose checkpoints were probed, what each metric of the log chooses.
+    """
     settings, how = settings or Settings(), resampling or Resampling()
     corpus = measured.held_out.corpus
     taught = measured.training.corpus
@@ -149,7 +175,7 @@ def summarise(
     models = {
         one.name: ModelResult(
             found[one.name],
-            _groups(found[one.name], difficulty),
+            _groups(one, difficulty, measured, origin, how),
             one.identity,
             one.width,
             one.undecided,
@@ -159,7 +185,8 @@ def summarise(
         for one in measured.models
     }
     compared = _compared(measured, origin, how)
-    return ProbeResult(models, measured.skipped, difficulty, compared, origin, about or {})
+    chosen = selected(models, choices or {})
+    return ProbeResult(models, measured.skipped, difficulty, compared, origin, about or {}, chosen)
 
 
 def _tasks(one: Probed, measured: Measured, origin: Origin, how: Resampling) -> dict[str, TaskResult]:
@@ -228,15 +255,12 @@ def _untrained_mean(name: str, found: Mapping[str, Mapping[str, TaskResult]]) ->
     return statistics.mean(values) if values else None
 
 
-def _groups(tasks: Mapping[str, TaskResult], difficulty: Mapping[str, str]) -> dict[str, float | None]:
-    """The mean F1 of each group's tasks; None where a group has none."""
-    values = {
-        group: [
-            one.f1.value for name, one in tasks.items() if difficulty.get(name) == group and one.f1.value is not None
-        ]
-        for group in GROUPS
-    }
-    return {group: statistics.mean(some) if some else None for group, some in values.items()}
+def _groups(
+    one: Probed, difficulty: Mapping[str, str], measured: Measured, origin: Origin, how: Resampling
+) -> dict[str, Score]:
+    where = replace(origin, settings={**origin.settings, "model": one.identity})
+    dialogues = measured.held_out.dialogues
+    return group_scores(one.own, difficulty, dialogues=dialogues, origin=where, resampling=how)
 
 
 def _compared(measured: Measured, origin: Origin, how: Resampling) -> dict[str, dict[str, Comparison]]:

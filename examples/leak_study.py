@@ -1,0 +1,263 @@
+r"""What a leak does to BLEU: Figure 2 and Tables 2 and 4 of the overlap paper, for docs/results.md.
+
+    turnwise overlap clean dailydialog/ --threshold 0.75 --test 1000 --validation 1000 --seed 0 --out clean
+    python examples/leak_study.py dailydialog/ --cleaned clean/corpus --epochs 60 --device cuda --workers 6
+    python examples/leak_study.py --table curves        # BLEU-2 by epoch, whole test set and its clean part
+    python examples/leak_study.py --table memorised     # responses that are references, word for word
+    python examples/leak_study.py --table cleaned       # beside Table 4
+
+`overlap-lstm-original-1` is trained on the original DailyDialog with one turn of context, without early stopping or
+halving, so that it can learn its training set by heart; after each epoch it answers the whole test set, and BLEU-2 is
+scored on all samples and on those whose overlap with training is at most 0.80. `overlap-lstm-cleaned-3` is trained on
+the cleaned splits with three turns of context by the preset's own recipe, and its best checkpoint by validation
+perplexity answers the cleaned test set. Metrics are the paper's own (its BLEU and Dist, without case).
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import statistics
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import side_by_side
+
+if TYPE_CHECKING:
+    from turnwise.corpus import Corpus
+    from turnwise.model import DialogueModel
+
+ROWS = Path(__file__).with_suffix(".json")
+PRESETS = ("overlap-lstm", "overlap-transformer")
+VARIANTS = tuple(f"{preset}-{kind}" for kind in ("original-1", "cleaned-1", "cleaned-3") for preset in PRESETS)
+LEAK = 0.8
+METRICS = ("bleu-2-overlap", "bleu-4-overlap", "distinct-1-overlap", "distinct-2-overlap")
+LONG = 8  # words, from which on a response is no commonplace
+SHOWN = 10  # memorised responses of a run
+# Table 4, DailyDialog: BLEU-2, BLEU-4, Dist-1, Dist-2.
+TABLE_4 = {
+    "overlap-lstm-cleaned-1": (6.56, 2.11, 3.40, 23.50),
+    "overlap-transformer-cleaned-1": (7.33, 2.56, 4.16, 25.44),
+    "overlap-lstm-cleaned-3": (7.06, 2.34, 3.18, 22.76),
+    "overlap-transformer-cleaned-3": (7.35, 2.65, 4.06, 25.91),
+}
+MARKS = (1, 2, 3, 5, 10, 15, 20, 30, 40, 50, 60)  # epochs that the table of curves shows
+
+
+def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, Any]:
+    """Train one variant from one seed and let it answer."""
+    from turnwise.corpus import load
+    from turnwise.model import load_model, preset, train
+
+    which, kind, turns = name.rsplit("-", 2)
+    data = load(arguments.corpus if kind == "original" else arguments.cleaned)
+    chosen = preset(which)
+    recipe = replace(chosen.recipe, precision="bf16" if arguments.device.startswith("cuda") else "fp32")
+    recipe = replace(recipe, epochs=min(arguments.epochs, recipe.epochs))
+    if kind == "original":
+        recipe = replace(recipe, epochs=arguments.epochs, halve_when_stalled=False, patience=None)
+    is_clean = _is_clean(data, int(turns)) if kind == "original" else None
+    out = side_by_side.folder(arguments, name, seed)
+    result = train(
+        data,
+        chosen.settings.override(arguments.settings),
+        recipe,
+        out=out,
+        seed=seed,
+        device=arguments.device,
+        preset=which,
+        best_by="perplexity",
+        context_turns=int(turns),
+        bleu_samples=0,
+        validate=None if is_clean is None else _curve(data.split("test"), int(turns), is_clean),
+        resume=True,
+    )
+    checkpoint = "last" if kind == "original" else "best"
+    model = load_model(out / checkpoint, device=arguments.device, batch_size=256)
+    answers = _answers(model, data.split("test"), int(turns))
+    row = {
+        "corpus": arguments.name,
+        "variant": name,
+        "seed": seed,
+        "epochs": result.epochs,
+        "best_epoch": result.best_epoch,
+        "seconds": result.seconds,
+        "scores": {part: _scored(*answers, kept) for part, kept in _parts(is_clean).items()},
+    }
+    if is_clean is None:
+        return row
+    learnt = memorised(data.split("test"), int(turns), answers, is_clean)
+    return {**row, "curves": _logged(out / "log.csv"), "clean": sum(is_clean), **learnt}
+
+
+def _is_clean(data: Corpus, turns: int) -> list[bool]:
+    """Whether each test sample overlaps with training by at most 0.80."""
+    from turnwise.overlap import measure
+    from turnwise.overlap.measure import Settings
+
+    found = measure(data.split("train"), data.split("test"), settings=Settings(context_turns=turns))
+    return [bool(ratio <= LEAK) for ratio in found.ratio]
+
+
+def _parts(is_clean: list[bool] | None) -> dict[str, list[bool] | None]:
+    """Which samples are scored together; None for all."""
+    if is_clean is None:
+        return {"all": None}
+    return {"all": None, "clean": is_clean, "leaked": [not one for one in is_clean]}
+
+
+def _answers(model: DialogueModel, test: Corpus, turns: int) -> tuple[list[str], list[str], list[str]]:
+    from turnwise.model import respond
+
+    written = list(respond(model, test, context_turns=turns))
+    hypotheses, references, dialogues = (
+        [str(one[key]) for one in written] for key in ("hypothesis", "reference", "dialogue")
+    )
+    return hypotheses, references, dialogues
+
+
+def _scored(
+    hypotheses: list[str], references: list[str], dialogues: list[str], kept: list[bool] | None
+) -> dict[str, Any]:
+    from turnwise.metrics import Options, Pairs, score_pairs
+
+    said, meant, whose = (_kept(column, kept) for column in (hypotheses, references, dialogues))
+    scores = score_pairs(Pairs(said, meant, whose), metrics=METRICS, options=Options(lowercase=True)).scores
+    return {name: {key: one[key] for key in ("value", "n", "interval")} for name, one in
+            ((name, score.to_dict()) for name, score in scores.items())}  # fmt: skip
+
+
+def _kept(column: list[str], kept: list[bool] | None) -> list[str]:
+    return [one for place, one in enumerate(column) if kept is None or kept[place]]
+
+
+def _curve(test: Corpus, turns: int, is_clean: list[bool]) -> Callable[[DialogueModel], Mapping[str, float]]:
+    """BLEU-2 after an epoch, on all test samples and on the clean ones."""
+    from turnwise.metrics import Options, Pairs, Resampling, score_pairs
+
+    def curve(model: DialogueModel) -> dict[str, float]:
+        hypotheses, references, _ = _answers(model, test, turns)
+        found = {}
+        for part, kept in (("all", None), ("clean", is_clean)):
+            pairs = Pairs(_kept(hypotheses, kept), _kept(references, kept))
+            scores = score_pairs(
+                pairs, metrics=["bleu-2-overlap"], options=Options(lowercase=True), resampling=Resampling(resamples=0)
+            ).scores
+            found[f"bleu_2_{part}"] = float(scores["bleu-2-overlap"].value or 0.0)
+        return found
+
+    return curve
+
+
+def _logged(log: Path) -> dict[str, list[float]]:
+    """The curves by epoch, from the log, which outlives a killed run."""
+    with log.open(newline="") as lines:
+        ended = [line for line in csv.DictReader(lines) if line.get("bleu_2_all") and line["epoch"] != "0"]
+    return {part: [round(float(line[f"bleu_2_{part}"]), 4) for line in ended] for part in ("all", "clean")}
+
+
+def memorised(
+    test: Corpus, turns: int, answers: tuple[list[str], list[str], list[str]], is_clean: list[bool]
+) -> dict[str, Any]:
+    """Responses of some length that are their references, word for word; how many of them had leaked."""
+    from turnwise.corpus import samples
+
+    def words(text: str) -> list[str]:
+        return [one for one in text.lower().split() if any(letter.isalnum() for letter in one)]
+
+    found = [
+        (place, sample)
+        for place, sample in enumerate(samples(test, context_turns=turns))
+        if len(words(answers[1][place])) >= LONG and words(answers[0][place]) == words(answers[1][place])
+    ]
+    shown = [
+        {"context": " / ".join(sample.context), "response": answers[0][place], "leaked": not is_clean[place]}
+        for place, sample in found
+    ]
+    leaked = sum(not is_clean[place] for place, _ in found)
+    return {"memorised": {"count": len(found), "leaked": leaked, "examples": shown[:SHOWN]}}
+
+
+# --- Tables -----------------------------------------------------------------------------------------------------------
+
+
+def curve_table(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """BLEU-2 by epoch: means over seeds."""
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        if "curves" in row:
+            runs.setdefault(row["variant"], []).append(row)
+    most = max(len(one["curves"]["all"]) for some in runs.values() for one in some)
+    marks = [mark for mark in MARKS if mark <= most]
+    yield f"| BLEU-2 after epoch | {' | '.join(map(str, marks))} |"
+    yield "|---|" + "--:|" * len(marks)
+    for name, some in runs.items():
+        for part, said in (("all", "whole test set"), ("clean", f"overlap ≤ {LEAK:.2f}")):
+            cells = [_mean([one["curves"][part][mark - 1] for one in some if len(one["curves"][part]) >= mark])
+                     for mark in marks]  # fmt: skip
+            yield f"| {name.removesuffix('-original-1')}, {said}, {len(some)} seeds | {' | '.join(cells)} |"
+
+
+def cleaned_table(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """The cleaned splits beside Table 4: means over seeds, and the first seed's interval over dialogues."""
+    yield "| model, turns of context | seeds | BLEU-2 | paper | BLEU-4 | paper | Dist-1 | paper | Dist-2 | paper |"
+    yield "|---|--:|" + "--:|" * 8
+    for name, paper in TABLE_4.items():
+        some = [row["scores"]["all"] for row in rows if row["variant"] == name]
+        if not some:
+            continue
+        cells = []
+        for metric, theirs in zip(METRICS, paper, strict=True):
+            scale = 100 if metric.startswith("distinct") else 1  # the paper's are percent
+            cells += [_mean([scale * one[metric]["value"] for one in some], digits=2), f"{theirs:.2f}"]
+        which, _, turns = name.rsplit("-", 2)
+        yield f"| {which}, {turns} | {len(some)} | {' | '.join(cells)} |"
+
+
+def memorised_table(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Some long responses that are their references."""
+    for row in rows:
+        if "memorised" in row and row["seed"] == 0:
+            found = row["memorised"]
+            told = (
+                f"{found['count']} responses of {LONG} or more words are their references, {found['leaked']} had leaked"
+            )
+            yield f"| {row['variant']}: {told} | response |"
+            yield "|---|---|"
+            yield from (f"| {_cell(one['context'])} | {_cell(one['response'])} |" for one in found["examples"][:5])
+            yield ""
+
+
+def _mean(values: list[float], digits: int = 1) -> str:
+    if not values:
+        return "–"
+    more = f" ± {statistics.stdev(values):.{digits}f}" if len(values) > 1 else ""
+    return f"{statistics.mean(values):.{digits}f}{more}"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "/").split())
+
+
+TABLES = {"curves": curve_table, "cleaned": cleaned_table, "memorised": memorised_table}
+
+
+def main() -> None:
+    """Train and answer, or print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    side_by_side.add_options(parser, ROWS)
+    parser.add_argument("--cleaned", type=Path, help="the cleaned corpus")
+    parser.add_argument("--name", default="dailydialog", help="of the corpus, in rows")
+    parser.add_argument("--variants", nargs="+", default=VARIANTS)
+    parser.add_argument("--table", choices=TABLES)
+    arguments = parser.parse_args()
+    if arguments.table:
+        print("\n".join(TABLES[arguments.table](side_by_side.read(ROWS))))
+        return
+    side_by_side.run(arguments, arguments.variants, rows=ROWS, make=trained, told=lambda row: f"{row['epochs']} epochs")
+
+
+if __name__ == "__main__":
+    main()
