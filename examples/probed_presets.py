@@ -123,6 +123,7 @@ def _short(one: dict[str, Any]) -> dict[str, Any]:
 def tables(rows: list[dict[str, Any]], kind: str) -> Iterator[str]:
     """For each corpus and preset: micro-F1 in percent, means over seeds ± standard deviation, beside the paper's."""
     paper = json.loads(PAPER.read_text())["tables"][kind]
+    rows = [row for row in rows if kind in row["probes"]]
     for corpus, preset in dict.fromkeys((row["corpus"], row["variant"]) for row in rows):
         mine = [row["probes"][kind] for row in rows if (row["corpus"], row["variant"]) == (corpus, preset)]
         theirs = paper.get(corpus, {}).get(preset, {})
@@ -159,6 +160,7 @@ def agreement(rows: list[dict[str, Any]], kind: str = "logistic") -> Iterator[st
     paper = json.loads(PAPER.read_text())["tables"][kind]
     yield f"| tasks within {NEAR:.0f} points of the paper | {' | '.join(CHECKPOINTS)} |"
     yield "|---|" + "--:|" * len(CHECKPOINTS)
+    rows = [row for row in rows if kind in row["probes"]]
     for corpus, preset in dict.fromkeys((row["corpus"], row["variant"]) for row in rows):
         if (theirs := paper.get(corpus, {}).get(preset)) is None:
             continue

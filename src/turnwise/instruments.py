@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -44,6 +44,7 @@ class Instrument:
     wish: type
     run: Callable[[Bench, Any], Path]
     has_models: bool = False
+    reads: Callable[[Any], Sequence[str]] = lambda wish: ()  # paths in its options whose contents count
 
 
 # --- The corpus -------------------------------------------------------------------------------------------------------
@@ -207,6 +208,10 @@ class EngageWish:
     least_turns: int = 2
     most_turns: int | None = None
 
+    def paths(self) -> list[str]:
+        """What it reads besides the corpus."""
+        return [one for one in (self.predictor, self.encoder, *self.human) if one is not None]
+
 
 def predict_engagement(bench: Bench, wish: EngageWish) -> Path:
     """How much of held-out conversations remains; with rated turns, whether people agree."""
@@ -267,5 +272,5 @@ INSTRUMENTS: dict[str, Instrument] = {
     "overlap": Instrument("Is the test set in the training set?", OverlapWish, measure_overlap),
     "distract": Instrument("Does the model look at what matters?", DistractWish, measure_distraction, has_models=True),
     "probe": Instrument("What does the encoding of a context know?", ProbeWish, probe_encodings, has_models=True),
-    "engage": Instrument("Is the user engaged, turn by turn?", EngageWish, predict_engagement),
+    "engage": Instrument("Is the user engaged, turn by turn?", EngageWish, predict_engagement, reads=EngageWish.paths),
 }

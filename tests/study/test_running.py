@@ -74,6 +74,24 @@ def test_other_dialogues_are_measured_anew(study: Study, table: Table, tmp_path:
     assert [one["name"] for one in json.loads((folder / "study.json").read_text())["steps"]] == NAMES[:2]
 
 
+def test_rated_turns_that_have_changed_are_read_anew(
+    small: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    def engage(bench: Any, wish: Any) -> Path:
+        told.append(Path(wish.human[0]).read_text())
+        return INSTRUMENTS["corpus"].run(bench, None)
+
+    monkeypatch.setitem(INSTRUMENTS, "engage", replace(INSTRUMENTS["engage"], run=engage))
+    rated = tmp_path / "rated.csv"
+    plan = plan_of({"corpora": {"small": "concierge"}, "engage": {"human": str(rated)}})
+    for words in ("one", "one", "two"):
+        rated.write_text(words)
+        run_study(plan, tmp_path / "s", given={"small": small})
+    assert told == ["one", "two"]
+
+
 def test_a_run_that_somebody_damaged_is_made_again(study: Study, small: Corpus, table: Table, tmp_path: Path) -> None:
     folder = copy(study, tmp_path / "s")
     (folder / "runs" / "overlap-small" / "section.json").write_text("{")

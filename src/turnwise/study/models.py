@@ -139,13 +139,22 @@ def _identity(path: str, options: Mapping[str, Any]) -> str:
     """A fingerprint of a model's files; a hub's model is asked for its own."""
     from turnwise.model import load
     from turnwise.model.checkpoint import find_checkpoint, is_checkpoint
-    from turnwise.model.vouched import sha256
 
     place = find_checkpoint(path) if is_checkpoint(path) else Path(path)
     if not place.exists():
-        return load(path, **options, quiet=True).name
+        return f"{load(path, **options, quiet=True).name} {options['dtype']}"
+    return _digest([fingerprint(place), options["dtype"]])
+
+
+def fingerprint(path: str | Path) -> str:
+    """Of a file, or of all files in a folder; of what is neither, its name."""
+    from turnwise.model.vouched import sha256
+
+    place = Path(path)
+    if not place.exists():
+        return str(path)
     files = [place] if place.is_file() else sorted(one for one in place.rglob("*") if one.is_file())
-    return _digest([(file.name, sha256(file)) for file in files] + [options["dtype"]])
+    return _digest([(str(file.relative_to(place)), sha256(file)) for file in files])
 
 
 def _digest(parts: Any) -> str:

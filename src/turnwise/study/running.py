@@ -31,7 +31,7 @@ from turnwise.record import version
 from turnwise.report import read_run, render
 from turnwise.report.anchor import free_name, slug
 from turnwise.study.book import BOOK, Book, Step, read_steps
-from turnwise.study.models import Models, Source, found_source, trained_source
+from turnwise.study.models import Models, Source, fingerprint, found_source, trained_source
 from turnwise.study.page import sections_of
 from turnwise.study.plan import Ask, Plan
 
@@ -242,7 +242,8 @@ class _Session:
 
     def _key(self, ask: Ask, corpus: Corpus, sources: Mapping[str, Source]) -> str:
         models = {name: one.identity for name, one in sources.items()}
-        parts = [version(), ask.to_dict(), corpus.name, corpus.fingerprint, models, self.plan.seed]
+        read = {path: fingerprint(path) for path in INSTRUMENTS[ask.instrument].reads(ask.wish)}
+        parts = [version(), ask.to_dict(), corpus.name, corpus.fingerprint, models, read, self.plan.seed]
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
     # --- The end ------------------------------------------------------------------------------------------------------
