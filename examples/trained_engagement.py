@@ -8,13 +8,15 @@
 A variant names a corpus, or `mixture` for all of them, and the predecessors that are averaged: `dailydialog-h2`. More
 words change one option of the paper's Table 5: `mixture-h0-sigmoid`, `mixture-h0-shuffled`, `mixture-h0-human`, which
 is selected by people; its half of DailyDialog-Human is not reported. Every predictor is reported on the other half.
+`dailydialog-h2-frozen` fits the linear layer alone, `dailydialog-h2-frozen-mpnet` on a larger encoder: a CPU will do.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +35,12 @@ ABLATIONS = ("shuffled", "sigmoid", "classes2", "classes5", "classes10", "cls", 
 GROUPS = {
     "depth": tuple(f"{name}-h0" for name in CORPORA),
     "histories": tuple(f"{MIXTURE}-h{history}" for history in HISTORIES),
+    "frozen": tuple(
+        f"{name}-h{history}-frozen{more}"
+        for more in ("", "-mpnet")
+        for name in ("dailydialog", "empathetic_dialogues")
+        for history in HISTORIES
+    ),
     "ablations": tuple(f"{MIXTURE}-h{2 if more == 'flat' else 0}-{more}" for more in ABLATIONS),
 }
 
@@ -49,7 +57,7 @@ def options_of(words: Sequence[str]) -> dict[str, Any]:
             found["activation"] = word
         elif word == "flat":
             found["is_flat"] = True
-        elif word not in ("shuffled", "human", "paper"):
+        elif word not in ("shuffled", "human", "paper", "frozen", "mpnet"):
             raise SystemExit(f"'{word}' is no part of a variant; one is called mixture-h0-sigmoid")
     return found
 
@@ -57,7 +65,7 @@ def options_of(words: Sequence[str]) -> dict[str, Any]:
 def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, Any]:
     """Train one variant from one seed; predict depth on every test split, and rate what people rated."""
     from turnwise.corpus import load
-    from turnwise.engage import RECIPES, Recipe, Settings, fit_all, halves, material, read_human
+    from turnwise.engage import RECIPES, Recipe, Settings, fit_all, fit_head, halves, material, read_human
     from turnwise.engage.encoder import Encoder
     from turnwise.engage.predictor import Predictor
     from turnwise.model.loading import choose_device
@@ -76,7 +84,20 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
             evaluate_every=max(1, arguments.steps // 20),
             batch_turns=arguments.batch,
         )
-    encoder = Encoder.load(arguments.encoder, device=choose_device(arguments.device))
+    name_of_encoder = "mpnet" if "mpnet" in words else arguments.encoder
+    encoder = Encoder.load(name_of_encoder, device=choose_device(arguments.device))
+    tests = {one: data for one, data in found.items() if corpus in (MIXTURE, one)}
+    row = {"corpus": arguments.name, "variant": name, "seed": seed}
+    if "frozen" in words:
+        begin, out = time.monotonic(), side_by_side.folder(arguments, name, seed)
+        out.mkdir(parents=True, exist_ok=True)
+        predictor = fit_head(
+            material(learnt, is_shuffled="shuffled" in words, seed=seed),
+            start=Predictor.untrained(encoder, settings, seed=seed),
+            seed=seed,
+            cache=arguments.work / "vectors",  # one encoding serves all histories
+        )
+        return {**row, "seconds": time.monotonic() - begin, **measured(predictor, tests, rated.reported)}
     result = fit_all(
         material(learnt, is_shuffled="shuffled" in words, seed=seed),
         start=Predictor.untrained(encoder, settings, seed=seed),
@@ -87,11 +108,8 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
         human=rated.selection,
         resume=True,
     )
-    tests = {one: data for one, data in found.items() if corpus in (MIXTURE, one)}
     return {
-        "corpus": arguments.name,
-        "variant": name,
-        "seed": seed,
+        **row,
         "recipe": recipe.to_dict(),
         "best_step": result.best_step,
         "seconds": result.seconds,
@@ -99,9 +117,14 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
             {"step": one.step, "validation": one.validation, "pearson": one.pearson, "human": one.human}
             for one in result.history
         ],
-        "depth": {one: depth_on(result.predictor, data) for one, data in tests.items()},
-        "people": people_on(result.predictor, rated.reported),
+        **measured(result.predictor, tests, rated.reported),
     }
+
+
+def measured(predictor: Predictor, tests: Mapping[str, Any], rated: Any) -> dict[str, Any]:
+    """Depth on every test split, and what people rated."""
+    depth = {name: depth_on(predictor, data) for name, data in tests.items()}
+    return {"depth": depth, "people": people_on(predictor, rated)}
 
 
 def depth_on(predictor: Predictor, corpus: Any) -> dict[str, Any]:
@@ -153,7 +176,8 @@ def depth_table(rows: list[dict[str, Any]]) -> str:
 
 
 def _is_plain(variant: str) -> bool:
-    return variant.count("-") == 1
+    """Tuned or frozen, with nothing of Table 5 changed."""
+    return not set(variant.split("-")[2:]) - {"frozen", "mpnet"}
 
 
 def people_table(rows: list[dict[str, Any]]) -> str:
