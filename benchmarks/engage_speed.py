@@ -2,11 +2,13 @@
 
     python benchmarks/engage_speed.py --data dailydialog/           # writes benchmarks/engage_speed.json
     python benchmarks/engage_speed.py --data dailydialog/ --device cuda
+    python benchmarks/engage_speed.py --memory 200000               # peak of scoring so many made-up dialogues
     python benchmarks/engage_speed.py --table                       # prints the table of docs/engage.md
 
 The bare forward pass is the same network over the same unique texts, tokenised and sorted by length beforehand, in
 batches of as many tokens: no tokenizer, no linear layer, no dialogues. Rounds of all contestants are interleaved, and a
-ratio is that of medians.
+ratio is that of medians. Memory is the peak over what the process held before it read the corpus from Parquet and
+scored it into another file, with an encoder so small that it needs none.
 """
 
 from __future__ import annotations
@@ -14,21 +16,47 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import tempfile
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import torch
 
+from peak import memory_from_here, peak_memory
 from turnwise.corpus import load
+from turnwise.corpus.dialogue import SCHEMA
 from turnwise.engage import Settings, examples
 from turnwise.engage.encoder import CHUNK_TOKENS, Encoder, chunks
 from turnwise.engage.live import Monitor
 from turnwise.engage.predictor import Predictor
+from turnwise.engage.scoring import write_scores
 
 JSON = Path(__file__).with_suffix(".json")
 SHORT, LONG = 2, 200  # turns of a live conversation
+WORDS = (
+    "hello",
+    "there",
+    "the",
+    "old",
+    "bridge",
+    "is",
+    "near",
+    "a",
+    "river",
+    "where",
+    "do",
+    "you",
+    "like",
+    "it",
+    "bye",
+)
+MEMORY = "memory"  # its key in the JSON, beside devices
 
 
 def bare(encoder: Encoder, ids: list[list[int]]) -> Callable[[], None]:
@@ -115,13 +143,59 @@ def measured(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def memory(dialogues: int) -> dict[str, Any]:
+    """Peak of reading and scoring a corpus that was made up on disk."""
+    predictor = Predictor.untrained(_tiny(), Settings(history=2))
+    with tempfile.TemporaryDirectory() as folder:
+        path, out = Path(folder) / "talks.parquet", Path(folder) / "scores.parquet"
+        turns = _made_up(path, dialogues)
+        write_scores(predictor, load(path, limit=10), out)  # libraries are loaded
+        held, start = memory_from_here(), time.perf_counter()
+        corpus = load(path)
+        reading = peak_memory() - held
+        write_scores(predictor, corpus, out, overwrite=True)
+        found = {"dialogues": dialogues, "turns": turns, "corpus_bytes": corpus.table.nbytes, "reading_bytes": reading}
+        return {**found, "peak_bytes": peak_memory() - held, "seconds": time.perf_counter() - start}
+
+
+def _tiny() -> Encoder:
+    """A BERT of one layer with random weights, and a tokenizer of a few words."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    t: Any = import_module("transformers")
+    words = Tokenizer(models.WordLevel({word: at for at, word in enumerate(["[PAD]", "[UNK]", *WORDS])}, "[UNK]"))
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer = t.PreTrainedTokenizerFast(tokenizer_object=words, pad_token="[PAD]", unk_token="[UNK]")
+    shape = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    torch.manual_seed(0)
+    network = t.BertModel(t.BertConfig(vocab_size=64, **shape))
+    return Encoder.of(network, tokenizer, "tiny")
+
+
+def _made_up(path: Path, dialogues: int) -> int:
+    """Dialogues of two to six turns of two to seven words; how many turns."""
+    rng, total = np.random.default_rng(0), 0
+    with pq.ParquetWriter(path, SCHEMA) as writer:
+        for first in range(0, dialogues, 4096):
+            rows = []
+            for number in range(first, min(first + 4096, dialogues)):
+                texts = [" ".join(rng.choice(WORDS, rng.integers(2, 8))) for _ in range(rng.integers(2, 7))]
+                turns = [{"speaker": "AB"[at % 2], "text": text, "labels": None} for at, text in enumerate(texts)]
+                rows.append({"id": f"d{number}", "split": "test", "labels": None, "turns": turns})
+                total += len(turns)
+            writer.write_table(pa.Table.from_pylist(rows, SCHEMA))
+    return total
+
+
 def table(found: dict[str, Any]) -> str:
     """The rows as Markdown."""
     lines = [
         "| device | turns | turns a second | of the bare pass | history 3 over 0 | live, ms | turn 201 over turn 3 |",
         "|---|--:|--:|--:|--:|--:|--:|",
     ]
-    for one in found.values():
+    for name, one in found.items():
+        if name == MEMORY:
+            continue
         cells = [one["device"], f"{one['turns']:,}", f"{one['turns_per_second']:,.0f}", f"{one['of_bare']:.2f}"]
         cells += [f"{one['history_3_over_0']:.2f}", f"{one['live_milliseconds'][str(LONG)]:.1f}"]
         lines.append(f"| {' | '.join([*cells, format(one['live_long_over_short'], '.2f')])} |")
@@ -136,13 +210,17 @@ def main() -> None:
     parser.add_argument("--dialogues", type=int, default=200)
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--out", type=Path, default=JSON)
+    parser.add_argument("--memory", type=int)
     parser.add_argument("--table", action="store_true")
     arguments = parser.parse_args()
     kept = json.loads(JSON.read_text()) if JSON.exists() else {}
     if arguments.table:
         print(table(kept))
         return
-    kept[arguments.device] = measured(arguments)
+    if arguments.memory:
+        kept[MEMORY] = memory(arguments.memory)
+    else:
+        kept[arguments.device] = measured(arguments)
     arguments.out.write_text(json.dumps(kept, indent=1) + "\n")
     print(table(kept))
 

@@ -85,6 +85,25 @@ def test_results_are_as_readable_as_other_files(tmp_path: Path) -> None:
     assert (tmp_path / "a.txt").stat().st_mode == (tmp_path / "b.txt").stat().st_mode
 
 
+@pytest.mark.parametrize(("mask", "file", "folder"), [(0o022, 0o644, 0o755), (0o027, 0o640, 0o750)])
+def test_what_a_library_wrote_for_its_user_alone_is_read_by_whom_the_mask_allows(
+    tmp_path: Path, mask: int, file: int, folder: int
+) -> None:
+    """Safetensors writes weights through a private temporary file."""
+    (tmp_path / "theirs.txt").touch(0o600)
+    usual = os.umask(mask)
+    try:
+        with whole_folder(tmp_path / "out") as unfinished:
+            (unfinished / "deep").mkdir(0o700)
+            for private in (unfinished / "weights", unfinished / "deep" / "weights"):
+                private.touch(0o600)
+            (unfinished / "link").symlink_to(tmp_path / "theirs.txt")
+    finally:
+        os.umask(usual)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "out", *(tmp_path / "out").rglob("*"))}
+    assert modes == {"out": folder, "deep": folder, "weights": file, "link": 0o600}
+
+
 SLOW_WRITER = """
 import sys, time
 from pathlib import Path

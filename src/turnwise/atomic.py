@@ -87,7 +87,7 @@ def _new_file(place: Path) -> Path:
 
 def _put_file(unfinished: Path, place: Path) -> None:
     """Rename after the bytes are on the disk: the other way round, a power cut leaves an empty file."""
-    make_ordinary(unfinished)  # mkstemp makes private files
+    _make_ordinary(unfinished)  # mkstemp makes private files
     _sync(unfinished)
     unfinished.replace(place)
     _sync_folder(place.parent)
@@ -179,7 +179,7 @@ def _check_movable(path: Path) -> None:
 
 def _put_folder(unfinished: Path, place: Path, check: Callable[[], None]) -> None:
     """Put everything on the disk, then the folder in its place; again where another writer comes in between."""
-    unfinished.chmod(0o777 & ~_umask())
+    _make_ordinary(*unfinished.rglob("*"), unfinished)  # mkdtemp makes private folders, safetensors private files
     _sync_all(unfinished)
     for _ in range(TRIES):
         if _move(unfinished, place):
@@ -340,9 +340,12 @@ def _sync_folder(folder: Path) -> None:
         _sync(folder)
 
 
-def make_ordinary(path: Path) -> None:
-    """Let others read a file as far as the user's mask allows: results are no secrets."""
-    path.chmod(0o666 & ~_umask())
+def _make_ordinary(*paths: Path) -> None:
+    """Let others read as far as the user's mask allows: results are no secrets. What a link leads to is not ours."""
+    allowed = ~_umask()
+    for path in paths:
+        if not path.is_symlink():
+            path.chmod((0o777 if path.is_dir() else 0o666) & allowed)
 
 
 def _umask() -> int:

@@ -81,3 +81,33 @@ def counted(encoder: Encoder) -> tuple[Encoder, Counting]:
     """The encoder, and what counts its work."""
     counting = Counting(encoder.network)
     return Encoder(counting, encoder.tokenizer, encoder.name), counting
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sixty short talks in three splits, as Parquet."""
+    from turnwise.corpus import Corpus, Dialogue, Turn, write
+
+    path = tmp_path_factory.mktemp("corpus") / "talks.parquet"
+    made = []
+    for number in range(60):
+        texts = [
+            OPENINGS[number % len(OPENINGS)],
+            *(MIDDLES[(number + k) % len(MIDDLES)] for k in range(number % 4 + 1)),
+        ]
+        texts.append(ENDINGS[number % len(ENDINGS)])
+        turns = tuple(Turn("AB"[place % 2], text) for place, text in enumerate(texts))
+        split = "validation" if number % 6 == 4 else "test" if number % 6 == 5 else "train"
+        made.append(Dialogue(turns, id=f"d{number}", split=split))
+    write(Corpus.of(made), path, to="parquet")
+    return path
+
+
+@pytest.fixture(scope="session")
+def model(corpus: Path, bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A predictor that the command line fitted to them."""
+    from tests.test_cli_model import as_json
+
+    out = tmp_path_factory.mktemp("models") / "engaged"
+    as_json("engage", "train", corpus, "--frozen", "--encoder", bert, "--history", "1", "--out", out)
+    return out

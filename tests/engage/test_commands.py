@@ -22,32 +22,6 @@ def heard(text: str, *arguments: object) -> str:
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from turnwise.corpus import Corpus, Dialogue, Turn, write
-
-    path = tmp_path_factory.mktemp("corpus") / "talks.parquet"
-    made = []
-    for number in range(60):
-        texts = [
-            OPENINGS[number % len(OPENINGS)],
-            *(MIDDLES[(number + k) % len(MIDDLES)] for k in range(number % 4 + 1)),
-        ]
-        texts.append(ENDINGS[number % len(ENDINGS)])
-        turns = tuple(Turn("AB"[place % 2], text) for place, text in enumerate(texts))
-        split = "validation" if number % 6 == 4 else "test" if number % 6 == 5 else "train"
-        made.append(Dialogue(turns, id=f"d{number}", split=split))
-    write(Corpus.of(made), path, to="parquet")
-    return path
-
-
-@pytest.fixture(scope="module")
-def model(corpus: Path, bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("models") / "engaged"
-    as_json("engage", "train", corpus, "--frozen", "--encoder", bert, "--history", "1", "--out", out)
-    return out
-
-
 def test_every_turn_is_scored(model: Path, corpus: Path) -> None:
     found = as_json("engage", "score", model, corpus, "--limit", "3")
     assert found["model"].startswith("rdep-tiny@")
@@ -107,7 +81,7 @@ def test_what_was_selected_on_is_not_reported(corpus: Path, bert: Path, tmp_path
     people = rated(tmp_path / "people.jsonl")
     out = tmp_path / "chosen"
     as_json(
-        "engage", "train", corpus, "--encoder", bert, "--steps", "2", "--batch", "16", "--select", "human",
+        "engage", "train", corpus, "--encoder", bert, "--steps", "2", "--batch-size", "16", "--select", "human",
         "--human", people, "--out", out,
     )  # fmt: skip
     found = next(iter(as_json("engage", "evaluate", out, "--human", people)["sets"].values()))

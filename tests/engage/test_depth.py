@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import numpy as np
@@ -11,7 +12,9 @@ from scipy import stats
 from turnwise.corpus import Corpus, Dialogue, Turn
 from turnwise.engage.depth import cases, measure_depth
 from turnwise.engage.examples import Examples, examples
+from turnwise.engage.output import chosen_cases
 from turnwise.engage.predictor import Predictor
+from turnwise.engage.report import ends_table
 
 
 def dialogues(*texts: str) -> Examples:
@@ -42,9 +45,19 @@ def test_first_and_last_turns_are_those_at_either_end(predictor: Callable[..., P
     found = measure_depth({"mine": one}, HELD_OUT, training=HELD_OUT).models["mine"]
     ends = [(place, k) for length in HELD_OUT.lengths for place, k in [(p, length) for p in range(length)]]
     at = [number for number, (place, length) in enumerate(ends) if place < 1 or place >= length - 1]
-    expected = stats.spearmanr(found.scores[at], HELD_OUT.targets[at])[0]
-    assert found.ends[1].value == pytest.approx(expected, abs=1e-6)
-    assert found.ends[1].n == 2 * len(HELD_OUT)
+    for kind, by_scipy in (("pearson", stats.pearsonr), ("spearman", stats.spearmanr)):
+        score = found.ends[1][kind]
+        assert score.value == pytest.approx(by_scipy(found.scores[at], HELD_OUT.targets[at])[0], abs=1e-6)
+        assert score.n == 2 * len(HELD_OUT)
+        assert found.to_dict()["first_and_last"]["1"][kind]["value"] == score.value
+
+
+def test_the_page_has_both_correlations_on_the_first_and_last_turns() -> None:
+    found = measure_depth({}, HELD_OUT, training=HELD_OUT)
+    table = ends_table(found)
+    assert [getattr(one, "name", one) for one in table.columns][1:3] == ["Pearson, k = 1", "Spearman, k = 1"]
+    (row,) = (row for row in table.rows if row[0] == "average")
+    assert list(row[1:3]) == [found.baselines["average"].ends[1][kind] for kind in ("pearson", "spearman")]
 
 
 def test_the_average_baseline_by_hand() -> None:
@@ -65,3 +78,14 @@ def test_cases_are_the_extremes_each_text_once(predictor: Callable[..., Predicto
     worst = chosen["most mistaken"][0]
     assert abs(worst.score - worst.target) == pytest.approx(np.abs(found.scores - HELD_OUT.targets).max())
     assert all(len({one.text for one in some}) == 2 for some in chosen.values())
+
+
+def test_the_json_has_the_turns_that_the_page_shows(predictor: Callable[..., Predictor]) -> None:
+    found = measure_depth({"mine": predictor(), "other": predictor(history=2)}, HELD_OUT, training=HELD_OUT)
+    told, shown = found.to_dict()["cases"], chosen_cases(found)
+    assert list(told) == ["mine", "other"]
+    assert list(told["mine"]) == ["highest", "lowest", "most mistaken"]
+    for kind, some in shown.items():
+        assert [one["text"] for one in told["mine"][kind]] == [one.text for one in some]
+        assert [one["score"] for one in told["mine"][kind]] == [one.score for one in some]
+    json.dumps(told)

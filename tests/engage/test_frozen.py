@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from sklearn.linear_model import Ridge
 from tests.engage.samples import Counting, conversations, of
 
 from turnwise.engage.encoder import Encoder
 from turnwise.engage.examples import Examples, shuffled
 from turnwise.engage.frozen import PENALTIES, fit_frozen
-from turnwise.engage.predictor import Predictor
+from turnwise.engage.predictor import Predictor, window_means
 from turnwise.engage.settings import Settings
 
 TRAINING, VALIDATION = conversations(60, seed=1), conversations(20, seed=2)
@@ -71,6 +72,34 @@ def test_the_penalty_is_the_one_that_serves_validation_best(encoder: Encoder, is
     assert made.origin["penalty"] == min(errors, key=lambda penalty: errors[penalty])
     assert error(made, VALIDATION) == pytest.approx(min(errors.values()), abs=1e-5)
     assert (made.origin["penalty"] > 10) == is_noise  # what is learnt from noise had better be forgotten
+
+
+@pytest.mark.parametrize("options", [{"history": 2}, {"activation": "sigmoid"}, {"classes": 5}], ids=str)
+def test_a_layer_from_portions_is_that_of_all_turns_at_once(
+    encoder: Encoder, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turnwise.engage.frozen.PENALTIES", (1.0, 100.0))
+    targets = TRAINING.targets.copy()
+    targets[::7] = np.nan  # turns without a target, as dialogue scores leave them
+    given = replace(TRAINING, targets=targets)
+    whole = fit_frozen(given, VALIDATION, encoder=encoder, settings=Settings(**options))
+    monkeypatch.setattr("turnwise.engage.frozen.TURNS_AT_ONCE", 5)
+    pieces = fit_frozen(given, VALIDATION, encoder=encoder, settings=Settings(**options))
+    assert pieces.origin["penalty"] == whole.origin["penalty"]
+    assert torch.allclose(pieces.head.weight, whole.head.weight, atol=2e-3)
+
+
+def test_no_more_averaged_vectors_exist_than_a_portion_has(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("turnwise.engage.frozen.TURNS_AT_ONCE", 6)
+    sizes: list[int] = []
+
+    def noted(values: torch.Tensor, *others: Any) -> torch.Tensor:
+        sizes.append(len(values))
+        return window_means(values, *others)
+
+    monkeypatch.setattr("turnwise.engage.frozen.window_means", noted)
+    fit_frozen(TRAINING, VALIDATION, encoder=encoder, settings=Settings(2))
+    assert max(sizes) == 6  # dialogues have two to six turns
 
 
 # --- Learning ---------------------------------------------------------------------------------------------------------
@@ -145,4 +174,4 @@ def test_another_encoder_does_not_find_the_vectors_of_the_first(bert: Path, enco
     other.network.embeddings.LayerNorm.bias.data += 0.5
     for one in (encoder, other):
         fit_frozen(TRAINING, VALIDATION, encoder=one, settings=Settings(), cache=tmp_path)
-    assert len(list(tmp_path.glob("*.npy"))) == 4
+    assert len(list(tmp_path.glob("*.npy"))) == 2  # for each encoder one: both parts have the same few texts

@@ -15,7 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from turnwise.engage.human_sets import HumanSet, dialogues_of, halves, item_key, keys_of, pair_key, read_human
+from turnwise.corpus import Corpus, Dialogue, Turn, write
+from turnwise.engage.human_sets import (
+    HumanSet,
+    dialogues_of,
+    halves,
+    item_key,
+    keys_of,
+    pair_key,
+    read_human,
+    some_of,
+)
 from turnwise.errors import CorpusError, TurnwiseError, UsageError
 
 File = Callable[[str, str | bytes], Path]
@@ -417,6 +427,29 @@ def test_a_set_can_be_cut_to_some_items() -> None:
     assert some.mean.tolist() == [2, 0]
     assert some.clusters == ("c", "a")
     assert some.metrics["bleu"].tolist() == [-2, 0]
+
+
+def test_some_items_are_the_first_or_drawn_by_a_seed() -> None:
+    whole = rated(list("abcdefgh"))
+    assert some_of(whole, 3).mean.tolist() == [0, 1, 2]
+    assert some_of(whole, 9) is whole
+    drawn = [tuple(some_of(whole, 3, seed=seed).mean.tolist()) for seed in (1, 1, 2, 3)]
+    assert drawn[0] == drawn[1]
+    assert len(set(drawn)) > 1
+    assert all(list(one) == sorted(set(one)) for one in drawn)
+
+
+def test_only_one_split_of_a_rated_corpus_is_read(file: File, tmp_path: Path) -> None:
+    made = [
+        Dialogue((Turn("A", "Hi."), Turn("B", text, {"ratings": {"engagement": {"ann": 1}}})), split=split)
+        for text, split in (("Hello.", "validation"), ("Bye.", "test"))
+    ]
+    write(Corpus.of(made), tmp_path / "rated.parquet", to="parquet")
+    path = tmp_path / "rated.parquet"
+    assert [one[-1] for one in read_human(path).dialogues] == ["Hello.", "Bye."]
+    assert [one[-1] for one in read_human(path, splits=["test"]).dialogues] == ["Bye."]
+    with pytest.raises(UsageError, match="a table has no splits"):
+        read_human(file("mine.csv", TABLE), splits=["test"])
 
 
 def test_shapes_that_do_not_fit_are_refused() -> None:

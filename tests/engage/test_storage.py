@@ -46,6 +46,12 @@ def rewrite(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
     (folder / "engage.json").write_text(json.dumps(about))
 
 
+def test_its_files_are_as_readable_as_others(saved: Path, tmp_path: Path) -> None:
+    """Safetensors writes for its user alone; others may have to read."""
+    (tmp_path / "other").touch()
+    assert {file.stat().st_mode for file in saved.iterdir()} == {(tmp_path / "other").stat().st_mode}
+
+
 # --- Round trips ------------------------------------------------------------------------------------------------------
 
 

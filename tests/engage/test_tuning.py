@@ -336,7 +336,7 @@ def test_a_process_that_is_killed_and_resumed_is_the_unbroken_run(
 
 def test_a_run_that_has_ended_is_only_read(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = run()
-    monkeypatch.setattr(tuning.Run, "_step", lambda *_: pytest.fail("a step was taken"))
+    monkeypatch.setattr(tuning.Run, "step", lambda *_: pytest.fail("a step was taken"))
     again = run(resume=True)
     assert are_equal(again.predictor, ended.predictor)
     assert [one.validation for one in again.history] == [one.validation for one in ended.history]

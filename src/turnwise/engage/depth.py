@@ -6,7 +6,7 @@ Errors and correlations are pooled over all turns of all dialogues; intervals re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from turnwise.metrics import Resampling, correlate, mean_score
 from turnwise.record import Origin, Score
 
 ENDS = (1, 2, 3)  # first and last turns that Figure 3 looks at
+KINDS = ("pearson", "spearman")
 SHOWN = 5  # turns of a kind
 Progress = Callable[[int, int], None]
 
@@ -30,13 +31,13 @@ class Depth:
     mse: Score  # × 100
     pearson: Score
     spearman: Score
-    ends: Mapping[int, Score]  # Spearman's correlation on the first and last k turns
+    ends: Mapping[int, Mapping[str, Score]]  # both correlations on the first and last k turns, by k and kind
     scores: Floats
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         three = {"mse": self.mse, "pearson": self.pearson, "spearman": self.spearman}
-        ends = {str(k): one.to_dict() for k, one in self.ends.items()}
+        ends = {str(k): {kind: one.to_dict() for kind, one in some.items()} for k, some in self.ends.items()}
         return {key: one.to_dict() for key, one in three.items()} | {"first_and_last": ends}
 
 
@@ -58,7 +59,12 @@ class DepthResult:
             "left_out": self.examples.left_out,
             "models": {name: one.to_dict() for name, one in self.models.items()},
             "baselines": {name: one.to_dict() for name, one in self.baselines.items()},
+            "cases": {name: _cases_data(one, self.examples) for name, one in self.models.items()},
         }
+
+
+def _cases_data(found: Depth, held_out: Examples) -> dict[str, Any]:
+    return {kind: [asdict(one) for one in some] for kind, some in cases(found, held_out).items()}
 
 
 def measure_depth(
@@ -71,7 +77,7 @@ def measure_depth(
 ) -> DepthResult:
     """Every predictor and the baselines on held-out dialogues; their average length is the training split's."""
     how = resampling or Resampling()
-    origin = Origin(f"{held_out.name}@{held_out.fingerprint}", {"task": "remaining-depth"}, how.seed)
+    origin = Origin(held_out.label, {"task": "remaining-depth"}, how.seed)
     dialogues = list(held_out.dialogues)
     models = {
         name: _measured(
@@ -101,11 +107,14 @@ def _measured(scores: Floats, held_out: Examples, how: Resampling, origin: Origi
     targets, clusters = held_out.targets, np.repeat(np.arange(len(held_out)), held_out.lengths)
     errors = 100 * np.square(scores.astype(np.float64) - targets)
     options: dict[str, Any] = {"resampling": how, "origin": origin}
-    pearson, spearman = (
-        correlate(scores, targets, kind=kind, clusters=clusters, **options) for kind in ("pearson", "spearman")
+
+    def correlations(at: Any) -> dict[str, Score]:
+        return {kind: correlate(scores[at], targets[at], kind=kind, clusters=clusters[at], **options) for kind in KINDS}
+
+    ends = {k: correlations(at) for k, at in _ends(held_out)}
+    return Depth(
+        mean_score(errors, clusters=clusters, **options), **correlations(slice(None)), ends=ends, scores=scores
     )
-    ends = {k: correlate(scores[at], targets[at], clusters=clusters[at], **options) for k, at in _ends(held_out)}
-    return Depth(mean_score(errors, clusters=clusters, **options), pearson, spearman, ends, scores)
 
 
 def _ends(held_out: Examples) -> Sequence[tuple[int, np.ndarray[Any, Any]]]:

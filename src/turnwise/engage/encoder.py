@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from turnwise.engage.examples import Ints
 from turnwise.engage.packaged import PACKAGED, place_of
 from turnwise.engage.protocol import Floats
-from turnwise.engage.settings import Settings
-from turnwise.errors import UsageError
+from turnwise.engage.settings import DTYPES, Settings
+from turnwise.errors import UsageError, unknown_name
 from turnwise.model.huggingface.pretrained import (
     check_window,
     fingerprint,
@@ -28,6 +30,7 @@ from turnwise.model.huggingface.pretrained import (
 
 DEFAULT = "minilm"
 CHUNK_TOKENS = {"cpu": 4096, "cuda": 65_536}  # read at once, padding included: a core's cache, or a full GPU
+AT_ONCE = 16_384  # texts that are tokens at any time, sorted by length; all others are texts or vectors
 Progress = Callable[[int, int], None]  # texts encoded, texts in all
 
 
@@ -38,6 +41,8 @@ class Encoder:
     network: Any
     tokenizer: Any
     name: str
+    dtype: str = "float32"  # what it computes in; weights stay as they are
+    batch_size: int | None = None  # texts in one pass, at most; None: as many as memory is made for
 
     @classmethod
     def load(cls, path_or_name: str | Path = DEFAULT, *, device: str = "cpu", quiet: bool = True) -> Encoder:
@@ -63,6 +68,12 @@ class Encoder:
             raise UsageError(f"'{name}' has a slow tokenizer; one with a tokenizer.json is needed.")
         return cls(network, tokenizer, name)
 
+    def using(self, *, dtype: str | None = None, batch_size: int | None = None) -> Encoder:
+        """The same encoder in another precision or with smaller passes."""
+        if dtype is not None and dtype not in DTYPES:
+            raise unknown_name("dtype", dtype, DTYPES)
+        return replace(self, dtype=dtype or self.dtype, batch_size=batch_size or self.batch_size)
+
     @property
     def width(self) -> int:
         """Numbers in a vector."""
@@ -76,8 +87,9 @@ class Encoder:
 
     @property
     def fingerprint(self) -> str:
-        """Of weights and words."""
-        return fingerprint(self.network, self.tokenizer)
+        """Of weights and words, and of the precision where it is not the usual one, for vectors differ by it."""
+        found = fingerprint(self.network, self.tokenizer)
+        return found if self.dtype == "float32" else f"{found}-{self.dtype}"
 
     def read(self, texts: Sequence[str], settings: Settings) -> list[list[int]]:
         """Token ids with what the tokenizer puts around them; long texts lose their end, flat histories their start.
@@ -103,7 +115,8 @@ class Encoder:
         """One vector for each text: (texts, width). Texts of like length share a chunk, so little is padding."""
         order = sorted(range(len(ids)), key=lambda place: -len(ids[place]))
         vectors = []
-        for chunk in chunks([len(ids[place]) for place in order], CHUNK_TOKENS.get(self.device.type, 4096)):
+        most = CHUNK_TOKENS.get(self.device.type, 4096)
+        for chunk in chunks([len(ids[place]) for place in order], most, texts=self.batch_size):
             vectors.append(self._forward([ids[place] for place in order[chunk]], settings.pooling))
             if progress is not None:
                 progress(chunk.stop, len(ids))
@@ -121,17 +134,45 @@ class Encoder:
         padded[np.arange(longest) < lengths[:, None]] = np.concatenate([np.asarray(one) for one in ids])
         is_real = torch.from_numpy(np.arange(longest) < lengths[:, None]).to(self.device)  # (texts, tokens)
         tokens = torch.from_numpy(padded).to(self.device)
-        states = self.network(input_ids=tokens, attention_mask=is_real.long()).last_hidden_state
+        with self._precision():
+            states = self.network(input_ids=tokens, attention_mask=is_real.long()).last_hidden_state
         return pool(states.float(), is_real, pooling)
 
-    @torch.inference_mode()
-    def vectors(self, texts: Sequence[str], settings: Settings, progress: Progress | None = None) -> Floats:
-        """As numbers that learn nothing; equal texts are encoded once."""
-        unique = {text: None for text in texts}
-        places = {text: place for place, text in enumerate(unique)}
+    def _precision(self) -> AbstractContextManager[Any]:
+        if self.dtype == "float32":
+            return nullcontext()
+        return torch.autocast(self.device.type, dtype=getattr(torch, self.dtype))
+
+    def portions(self, texts: Sequence[str], settings: Settings, progress: Progress | None = None) -> Iterator[Floats]:
+        """Vectors as numbers that learn nothing, some thousands of texts at a time: (texts, width) each."""
         self.network.eval()
-        found = self.encode(self.read(list(unique), settings), settings, progress).cpu().numpy()
-        return np.asarray(found[[places[text] for text in texts]] if len(texts) != len(unique) else found)
+        for first in range(0, len(texts), AT_ONCE):
+            with torch.inference_mode():
+                ids = self.read(texts[first : first + AT_ONCE], settings)
+                found = self.encode(ids, settings, _further(progress, first, len(texts)))
+            yield found.cpu().numpy()
+
+    def vectors(self, texts: Sequence[str], settings: Settings, progress: Progress | None = None) -> Floats:
+        """One vector for each text; equal texts are encoded once: (texts, width)."""
+        unique, places = distinct(texts)
+        found = [np.zeros((0, self.width), np.float32), *self.portions(unique, settings, progress)]
+        return np.asarray(np.concatenate(found)[places])
+
+
+def distinct(texts: Sequence[str]) -> tuple[list[str], Ints]:
+    """Every text once, and which of them stands at each place.
+
+    >>> [one if isinstance(one, list) else one.tolist() for one in distinct(["a", "b", "a"])]
+    [['a', 'b'], [0, 1, 0]]
+    """
+    known: dict[str, int] = {}
+    places = np.fromiter((known.setdefault(text, len(known)) for text in texts), np.int64, len(texts))
+    return list(known), places
+
+
+def _further(progress: Progress | None, done: int, total: int) -> Progress | None:
+    """The progress of a portion as that of the whole."""
+    return None if progress is None else lambda more, _: progress(done + more, total)
 
 
 def pool(states: Tensor, is_real: Tensor, pooling: str) -> Tensor:
@@ -146,10 +187,10 @@ def pool(states: Tensor, is_real: Tensor, pooling: str) -> Tensor:
     return hidden.amax(1) if pooling == "max" else hidden.amin(1)
 
 
-def chunks(lengths: Sequence[int], most: int) -> Iterator[slice]:
-    """Cut texts, longest first, into chunks of at most so many tokens with padding."""
+def chunks(lengths: Sequence[int], most: int, *, texts: int | None = None) -> Iterator[slice]:
+    """Cut texts, longest first, into chunks of at most so many tokens with padding, and so many texts."""
     first = 0
     while first < len(lengths):
-        size = max(1, most // max(1, lengths[first]))
+        size = max(1, min(most // max(1, lengths[first]), texts or len(lengths)))
         yield slice(first, min(first + size, len(lengths)))
         first += size

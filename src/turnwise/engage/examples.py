@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -62,6 +62,22 @@ class Examples:
     def dialogues(self) -> Iterator[Sequence[str]]:
         """The turns of each dialogue."""
         return (self.texts[first:stop] for first, stop in zip(self.starts[:-1], self.starts[1:], strict=True))
+
+    def select(self, dialogues: Sequence[int] | Ints) -> Examples:
+        """The dialogues at these places, in this order."""
+        chosen = [slice(*self.starts[[place, place + 1]]) for place in dialogues]
+        return replace(
+            self,
+            texts=[text for one in chosen for text in self.texts[one]],
+            starts=np.cumsum([0, *(one.stop - one.start for one in chosen)]),
+            targets=np.concatenate([np.zeros(0, np.float32), *(self.targets[one] for one in chosen)]),
+            ids=[self.ids[place] for place in dialogues] if self.ids else [],
+        )
+
+    @property
+    def label(self) -> str:
+        """Name and fingerprint, as origins have them."""
+        return f"{self.name}@{self.fingerprint}"
 
     @cached_property
     def fingerprint(self) -> str:
@@ -147,6 +163,20 @@ def _received(dialogue: CorpusDialogue, label: str) -> Any:
 def shuffled(given: Examples, rng: np.random.Generator) -> Examples:
     """The same turns with each other's targets: what a predictor learns from them is chance."""
     return Examples(given.name, given.texts, given.starts, rng.permutation(given.targets), given.ids, given.left_out)
+
+
+def runs(starts: Ints, *, turns: int, dialogues: int | None = None) -> Iterator[tuple[int, int]]:
+    """Whole dialogues in their order, some at a time: at most so many, and so many turns unless one alone has more.
+
+    >>> list(runs(np.array([0, 2, 5, 6]), turns=4))
+    [(0, 1), (1, 3)]
+    """
+    first, count = 0, len(starts) - 1
+    while first < count:
+        stop = int(np.searchsorted(starts, starts[first] + turns, side="right")) - 1
+        stop = min(max(stop, first + 1), first + (dialogues or count), count)
+        yield first, stop
+        first = stop
 
 
 def joined(parts: Sequence[Examples]) -> Examples:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from turnwise.engage.settings import Recipe
     from turnwise.engage.tuning import Judged, Progress, Tuned
 
+SPLITS = ("train", "validation")
 DEALT = 20  # of a corpus without splits, one in so many dialogues is held out for validation, and one for testing
 
 
@@ -36,23 +37,28 @@ class Material:
 
 
 def material(
-    corpora: Iterable[Corpus], *, target: Target | None = None, is_shuffled: bool = False, seed: int = 0
+    corpora: Iterable[Corpus],
+    *,
+    target: Target | None = None,
+    is_shuffled: bool = False,
+    seed: int = 0,
+    splits: tuple[str, str] = SPLITS,
 ) -> Material:
     """Turns of the training and validation splits; with `is_shuffled`, each training turn has another's label."""
-    parts = [dealt(one, seed=seed) for one in corpora]
-    training = [examples(one.split("train"), target=target) for one in parts]
+    parts = [dealt(one, seed=seed, splits=splits) for one in corpora]
+    training = [examples(one.split(splits[0]), target=target) for one in parts]
     if is_shuffled:
         training = [shuffled(one, np.random.default_rng([seed, place])) for place, one in enumerate(training)]
-    return Material(training, joined([examples(one.split("validation"), target=target) for one in parts]))
+    return Material(training, joined([examples(one.split(splits[1]), target=target) for one in parts]))
 
 
-def dealt(corpus: Corpus, *, seed: int = 0) -> Corpus:
+def dealt(corpus: Corpus, *, seed: int = 0, splits: tuple[str, str] = SPLITS) -> Corpus:
     """A corpus with training and validation splits: its own, or where it has a single one, dealt by the seed."""
-    if {"train", "validation"} <= corpus.splits.keys():
+    if set(splits) <= corpus.splits.keys():
         return corpus
-    if not corpus.splits.keys() <= {"train", "all"} or len(corpus.splits) > 1:
+    if splits != SPLITS or not corpus.splits.keys() <= {"train", "all"} or len(corpus.splits) > 1:
         found = ", ".join(corpus.splits)
-        raise UsageError(f"Corpus '{corpus.name}' needs splits called train and validation, found {found}.")
+        raise UsageError(f"Corpus '{corpus.name}' needs splits called {' and '.join(splits)}, found {found}.")
     held_out = len(corpus) // DEALT
     if not held_out:
         raise UsageError(f"Corpus '{corpus.name}' has {len(corpus)} dialogues; {DEALT} are needed to hold some out.")
@@ -74,14 +80,19 @@ def fit_head(
 
     if out is not None and out.is_dir() and any(out.iterdir()):
         raise OutputError(f"{out}: this folder is not empty. Give the name of a new one.")
-    training = joined(given.training)
+    choosing, calibrating = halved(given.validation, seed=seed)
     fitted = fit_frozen(
-        training, given.validation, encoder=start.encoder, settings=start.settings, cache=cache, progress=progress
+        joined(given.training),
+        choosing,
+        encoder=start.encoder,
+        settings=start.settings,
+        calibration=calibrating,
+        cache=cache,
+        progress=progress,
     )
     # An encoder that people's ratings chose stays chosen by them.
     more = {"seed": seed, "selected_on": sorted(start.selected_on)}
-    fitted = replace(fitted, origin={**fitted.origin, **more})
-    found = calibrated(fitted, given.validation)
+    found = replace(fitted, origin={**fitted.origin, **more}).using(dtype="float32")  # as it is read from disk
     if out is not None:
         storage.save(out / "best", found)
     return found
@@ -103,18 +114,34 @@ def fit_all(
     from turnwise.engage import storage
     from turnwise.engage.tuning import tune
 
+    choosing, calibrating = halved(given.validation, seed=seed)
     found = tune(
-        given.training, given.validation, start=start, out=out, recipe=recipe, seed=seed, select=select, human=human,
+        given.training, choosing, start=start, out=out, recipe=recipe, seed=seed, select=select, human=human,
         resume=resume, progress=progress,
     )  # fmt: skip
-    best = calibrated(found.predictor, given.validation)
+    if calibrating is None:
+        return found
+    best = calibrated(found.predictor, calibrating)
     storage.save(out / "best", best)
     return replace(found, predictor=best)
 
 
+def halved(validation: Examples, *, seed: int = 0) -> tuple[Examples, Examples | None]:
+    """Validation dialogues dealt by the seed: one half chooses a penalty or a checkpoint, the other calibrates.
+
+    Errors on dialogues that chose are smaller than on new ones, and so would be the intervals made of them. A single
+    dialogue chooses, and no interval is given.
+    """
+    order = np.random.default_rng([seed, len(validation)]).permutation(len(validation))
+    middle = (len(order) + 1) // 2
+    first, second = (validation.select(np.sort(some)) for some in (order[:middle], order[middle:]))
+    return first, second if len(second) else None
+
+
 def calibrated(predictor: Predictor, held_out: Examples) -> Predictor:
-    """With intervals around its scores, from dialogues that it did not learn from."""
+    """With intervals around its scores, from dialogues that it neither learnt from nor was chosen by."""
     from turnwise.engage.live import Calibration
 
     scores = np.concatenate(predictor.predict(list(held_out.dialogues)))
-    return replace(predictor, calibration=Calibration.of(scores, held_out.targets))
+    origin = {**predictor.origin, "calibration": held_out.label}
+    return replace(predictor, origin=origin, calibration=Calibration.of(scores, held_out.targets))

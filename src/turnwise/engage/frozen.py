@@ -1,14 +1,16 @@
 """A predictor in seconds: the encoder stays as it is, its vectors are kept, and only the linear layer is fitted.
 
 For a number, the layer is the ridge regression whose penalty serves the validation turns best: the exact optimum, no
-steps and no rate. Sigmoids and classes have none; L-BFGS finds theirs.
+steps and no rate. Sigmoids and classes have none; L-BFGS finds theirs. Different texts have one vector each, in memory
+or, with a cache, on disk; what is averaged of them exists for some thousands of turns at a time.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,21 +19,54 @@ from torch import Tensor, nn
 
 from turnwise.atomic import whole_file
 from turnwise.engage.encoder import Encoder, Progress
-from turnwise.engage.examples import Examples
+from turnwise.engage.examples import Examples, Ints, joined, runs
+from turnwise.engage.live import Calibration
 from turnwise.engage.predictor import Predictor, activated, loss_of, readings, window_means
 from turnwise.engage.protocol import Floats
 from turnwise.engage.settings import Settings
 
 PENALTIES = tuple(10.0**power for power in range(-4, 6))  # per turn's squared error
 STEPS = 100  # of L-BFGS
+TURNS_AT_ONCE = 4_096  # whose averaged vectors are in memory
+Fit = Callable[[float], nn.Linear]  # the layer under a penalty
 
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Averaged vectors of turns, and what they should predict."""
+    """Vectors of different texts, the turns that have them, and what these should predict."""
 
-    vectors: Tensor  # (turns, width) float64
-    targets: Tensor  # (turns,)
+    vectors: Floats  # (texts, width)
+    places: Ints  # (turns,) which of them is a turn's
+    starts: Ints  # (dialogues + 1,) where each dialogue begins, and where the last one ends
+    targets: Floats  # (turns,), NaN for a turn that has none
+    history: int  # predecessors that a turn is averaged with
+
+    def part(self, first: int, stop: int) -> Features:
+        """Only these dialogues; vectors are shared."""
+        turns = slice(*self.starts[[first, stop]])
+        starts = self.starts[first : stop + 1] - turns.start
+        return replace(self, places=self.places[turns], starts=starts, targets=self.targets[turns])
+
+    def averaged(self) -> Features:
+        """Each turn with an averaged vector of its own, in memory, for those who go over all of them many times."""
+        targets = self.targets[np.isfinite(self.targets)]
+        vectors = np.empty((len(targets), self.vectors.shape[1]), np.float32)
+        _filled(vectors, (some.float().numpy() for some, _ in self.portions()))
+        places = np.arange(len(targets) + 1)
+        return Features(vectors, places[:-1], places, targets, 0)  # a dialogue of one turn each
+
+    def portions(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Averaged vectors and targets of the turns that have one, some dialogues at a time: (turns, width), (turns,).
+
+        In float64, which a sum over a million turns needs.
+        """
+        for first, stop in runs(self.starts, turns=TURNS_AT_ONCE):
+            some = self.part(first, stop)
+            vectors = torch.from_numpy(self.vectors[some.places]).double()
+            averaged = window_means(vectors, torch.from_numpy(some.starts), self.history)
+            targets = torch.from_numpy(some.targets).double()
+            has_target = targets.isfinite()
+            yield averaged[has_target], targets[has_target]
 
 
 def fit_frozen(
@@ -40,36 +75,69 @@ def fit_frozen(
     *,
     encoder: Encoder,
     settings: Settings,
+    calibration: Examples | None = None,
     cache: Path | None = None,
     progress: Progress | None = None,
 ) -> Predictor:
-    """Fit the linear layer on vectors of an encoder that does not change."""
-    both = (_features(one, encoder, settings, cache, progress) for one in (training, validation))
-    learnt, held_out = both
-    fit = _ridge if settings.classes is None and settings.activation == "clamp" else _descend
+    """Fit the linear layer on vectors of an encoder that does not change.
+
+    `validation` chooses the penalty, `calibration` gives the intervals around scores; both are encoded together, once.
+    """
+    both = [validation] if calibration is None else [validation, calibration]
+    learnt, apart = (_features(one, encoder, settings, cache, progress) for one in (training, joined(both)))
+    held_out = apart.part(0, len(validation))
+    is_exact = settings.classes is None and settings.activation == "clamp"
+    fit = _ridge(learnt) if is_exact else partial(_descend, learnt.averaged(), settings)
     head, penalty = min(
-        ((fit(learnt, penalty, settings), penalty) for penalty in PENALTIES),
-        key=lambda found: _error(found[0], held_out, settings),
+        ((fit(penalty), penalty) for penalty in PENALTIES), key=lambda found: _error(found[0], held_out, settings)
     )
     origin = {
-        "training": f"{training.name}@{training.fingerprint}",
-        "validation": f"{validation.name}@{validation.fingerprint}",
+        "training": training.label,
+        "validation": validation.label,
         "encoder": f"{encoder.name}@{encoder.fingerprint}",
         "is_frozen": True,
         "penalty": penalty,
     }
-    return Predictor(encoder, head.to(encoder.device), settings, origin)
+    found = Predictor(encoder, head.to(encoder.device), settings, origin)
+    if calibration is None:
+        return found
+    intervals = Calibration.of(*_scores(head.cpu(), apart.part(len(validation), len(apart.starts) - 1), settings))
+    return replace(found, origin={**origin, "calibration": calibration.label}, calibration=intervals)
 
 
 def _features(
     examples: Examples, encoder: Encoder, settings: Settings, cache: Path | None, progress: Progress | None
 ) -> Features:
     texts = [text for dialogue in examples.dialogues for text in readings(dialogue, settings)]
-    vectors = kept(cache, _key(texts, encoder, settings), lambda: encoder.vectors(texts, settings, progress))
-    starts = torch.from_numpy(examples.starts)
-    averaged = window_means(torch.from_numpy(np.array(vectors)).double(), starts, settings.averaged)
-    has_target = torch.from_numpy(np.isfinite(examples.targets))
-    return Features(averaged[has_target], torch.from_numpy(examples.targets).double()[has_target])
+    unique = sorted(set(texts))  # sorted: however dialogues are dealt, kept vectors are found again
+    known = {text: place for place, text in enumerate(unique)}
+    places = np.fromiter((known[text] for text in texts), np.int64, len(texts))
+    vectors = _vectors(unique, encoder, settings, cache, progress)
+    return Features(vectors, places, examples.starts, examples.targets, settings.averaged)
+
+
+def _vectors(
+    texts: Sequence[str], encoder: Encoder, settings: Settings, cache: Path | None, progress: Progress | None
+) -> Floats:
+    """One for each text; with a cache they are kept on disk, and those that were kept before are read from there."""
+    shape, portions = (len(texts), encoder.width), encoder.portions(texts, settings, progress)
+    if cache is None:
+        return _filled(np.empty(shape, np.float32), portions)
+    path = cache / f"{_key(texts, encoder, settings)}.npy"
+    if not path.is_file():
+        cache.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as unfinished:
+            _filled(np.lib.format.open_memmap(unfinished, mode="w+", dtype=np.float32, shape=shape), portions)
+    found: Floats = np.load(path, mmap_mode="r", allow_pickle=False)
+    return found
+
+
+def _filled(vectors: Floats, portions: Iterator[Floats]) -> Floats:
+    first = 0
+    for one in portions:
+        vectors[first : first + len(one)] = one
+        first += len(one)
+    return vectors
 
 
 def _key(texts: Sequence[str], encoder: Encoder, settings: Settings) -> str:
@@ -81,39 +149,41 @@ def _key(texts: Sequence[str], encoder: Encoder, settings: Settings) -> str:
     return f"{encoder.fingerprint}-{digest.hexdigest()}-{settings.pooling}-{settings.tokens}{flat}"
 
 
-def kept(cache: Path | None, key: str, make: Callable[[], Floats]) -> Floats:
-    """What was made before under this key, from disk; otherwise made now, and kept."""
-    if cache is None:
-        return make()
-    path = cache / f"{key}.npy"
-    if not path.is_file():
-        cache.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as unfinished, unfinished.open("wb") as file:
-            np.save(file, make(), allow_pickle=False)
-    found: Floats = np.load(path, mmap_mode="r", allow_pickle=False)
-    return found
+def _ridge(learnt: Features) -> Fit:
+    """The optimum of ‖targets − Xw − b‖² + penalty ‖w‖² with no penalty on b, from sums that are made once."""
+    count, total, middle = 0, torch.zeros(learnt.vectors.shape[1], dtype=torch.float64), torch.zeros(()).double()
+    for vectors, targets in learnt.portions():
+        count, total, middle = count + len(targets), total + vectors.sum(0), middle + targets.sum()
+    mean, middle = total / count, middle / count
+    gram, moment = torch.zeros(len(mean), len(mean), dtype=torch.float64), torch.zeros_like(mean)
+    for vectors, targets in learnt.portions():
+        centred = vectors - mean
+        gram += centred.T @ centred
+        moment += centred.T @ (targets - middle)
+
+    def fit(penalty: float) -> nn.Linear:
+        weight = torch.linalg.solve(gram + penalty * torch.eye(len(mean), dtype=torch.float64), moment)
+        return _layer(weight[None], (middle - mean @ weight)[None])
+
+    return fit
 
 
-def _ridge(learnt: Features, penalty: float, settings: Settings) -> nn.Linear:
-    """The optimum of ‖targets − Xw − b‖² + penalty ‖w‖², with no penalty on b."""
-    mean, middle = learnt.vectors.mean(0), learnt.targets.mean()
-    centred = learnt.vectors - mean
-    gram = centred.T @ centred + penalty * torch.eye(len(mean), dtype=torch.float64)
-    weight = torch.linalg.solve(gram, centred.T @ (learnt.targets - middle))
-    return _layer(weight[None], (middle - mean @ weight)[None])
-
-
-def _descend(learnt: Features, penalty: float, settings: Settings) -> nn.Linear:
+def _descend(learnt: Features, settings: Settings, penalty: float) -> nn.Linear:
     weight = torch.zeros(settings.outputs, learnt.vectors.shape[1], dtype=torch.float64, requires_grad=True)
     bias = torch.zeros(settings.outputs, dtype=torch.float64, requires_grad=True)
     optimiser = torch.optim.LBFGS([weight, bias], max_iter=STEPS, line_search_fn="strong_wolfe")
+    count = len(learnt.targets)
 
     def closure() -> float:
         optimiser.zero_grad()
-        error = loss_of(learnt.vectors @ weight.T + bias, learnt.targets, settings)
-        total = error + penalty / len(learnt.targets) * weight.square().sum()
+        total = penalty / count * weight.square().sum()
         total.backward()  # type: ignore[no-untyped-call]
-        return float(total.detach())
+        found = float(total.detach())
+        for vectors, targets in learnt.portions():
+            error = loss_of(vectors @ weight.T + bias, targets, settings) * (len(targets) / count)
+            error.backward()  # type: ignore[no-untyped-call]
+            found += float(error.detach())
+        return found
 
     optimiser.step(closure)  # type: ignore[no-untyped-call]
     return _layer(weight.detach(), bias.detach())
@@ -125,8 +195,15 @@ def _layer(weight: Tensor, bias: Tensor) -> nn.Linear:
     return layer
 
 
+@torch.no_grad()
+def _scores(head: nn.Linear, held_out: Features, settings: Settings) -> tuple[Floats, Floats]:
+    """Scores of turns that have a target, and these targets: (turns,) each."""
+    found = [(activated(head(vectors.float()), settings), targets) for vectors, targets in held_out.portions()]
+    scores, targets = (torch.cat(some).float().numpy() for some in zip(*found, strict=True))
+    return scores, targets
+
+
 def _error(head: nn.Linear, held_out: Features, settings: Settings) -> float:
     """The mean squared error of scores on validation turns, whatever was minimised."""
-    with torch.no_grad():
-        found = activated(head(held_out.vectors.float()), settings)
-    return float((found - held_out.targets).square().mean())
+    scores, targets = _scores(head, held_out, settings)
+    return float(np.square(scores.astype(np.float64) - targets).mean())

@@ -24,7 +24,7 @@ class Calibration:
 
     Within each range, the errors' quantiles are those of split conformal prediction (Vovk et al. 2005): an interval
     holds the remaining depth of a new turn in about that share of cases. It is no guarantee, for turns of one dialogue
-    are not independent, and the same dialogues chose the checkpoint or the penalty.
+    are not independent. The dialogues had no part in choosing the checkpoint or the penalty (`fitting.halved`).
     """
 
     edges: Sequence[float]  # (ranges − 1,) of scores

@@ -8,7 +8,7 @@ length costs an addition: in training, in scoring and live.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from turnwise.engage.encoder import Encoder, Progress
+from turnwise.engage.encoder import Encoder, Progress, distinct
 from turnwise.engage.examples import Ints
 from turnwise.engage.protocol import Dialogue, Floats
 from turnwise.engage.settings import Settings
@@ -55,6 +55,10 @@ class Predictor:
             digest.update(value.cpu().numpy().tobytes())
         return f"rdep-{self.encoder.name}@{digest.hexdigest()}"
 
+    def using(self, *, dtype: str | None = None, batch_size: int | None = None) -> Predictor:
+        """The same predictor in another precision or with smaller passes; the precision is part of its name."""
+        return replace(self, encoder=self.encoder.using(dtype=dtype, batch_size=batch_size))
+
     @property
     def selected_on(self) -> frozenset[str]:
         """Keys of the human-rated items that it was chosen by: numbers on those would flatter it."""
@@ -77,10 +81,12 @@ class Predictor:
         return np.array(found, dtype=np.float32)
 
     def outputs(self, texts: Sequence[str], *, progress: Progress | None = None) -> Floats:
-        """What the linear layer gives for each text on its own: (texts, outputs)."""
-        vectors = self.encoder.vectors(texts, self.settings, progress)
+        """What the linear layer gives for each text on its own: (texts, outputs). Equal texts are encoded once."""
+        unique, places = distinct(texts)
         weight, bias = (one.detach().cpu().numpy() for one in (self.head.weight, self.head.bias))
-        return np.asarray(vectors @ weight.T + bias, dtype=np.float32)
+        found = [np.zeros((0, self.settings.outputs), np.float32)]
+        found += [one @ weight.T + bias for one in self.encoder.portions(unique, self.settings, progress)]
+        return np.asarray(np.concatenate(found)[places], dtype=np.float32)
 
     def scores(self, outputs: Floats, starts: Ints) -> Floats:
         """Scores in [0, 1] of turns from their own outputs: (turns,)."""

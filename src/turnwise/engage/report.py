@@ -74,6 +74,7 @@ def _depth_blocks(
     found: DepthResult, conversation: Conversation | None, cases: Mapping[str, Sequence[Case]]
 ) -> Iterator[Block]:
     yield depth_table(found)
+    yield ends_table(found)
     if conversation is not None:
         yield _curve(conversation)
         yield _transcript(conversation)
@@ -82,25 +83,35 @@ def _depth_blocks(
 
 
 def depth_table(found: DepthResult) -> Table:
-    """Raters by error and correlations, as the paper's Tables 1 and 2; and on the first and last turns alone."""
-    ends = next(iter({**found.models, **found.baselines}.values())).ends
+    """Raters by error and correlations, as the paper's Tables 1 and 2."""
     columns = [
         Column("rater"),
         Column("MSE × 100", ".2f", best="low"),
         Column("Pearson", ".3f"),
         Column("Spearman", ".3f"),
-        *(Column(f"first and last {k}", ".3f") for k in ends),
     ]
-    rows: list[list[Cell]] = [
-        [name, one.mse, one.pearson, one.spearman, *one.ends.values()]
-        for some in (found.models, found.baselines)
-        for name, one in some.items()
-    ]
+    rows: list[list[Cell]] = [[name, one.mse, one.pearson, one.spearman] for name, one in _raters(found)]
     notes = [
-        "Pooled over all turns; intervals resample dialogues. First and last k: Spearman's correlation on those turns.",
+        "Pooled over all turns; intervals resample dialogues.",
         "average: the mean length of training dialogues in place of a dialogue's own.",
     ]
     return Table(columns, rows, "Prediction of remaining depth", notes=notes, name="engage-depth")
+
+
+def ends_table(found: DepthResult) -> Table:
+    """Both correlations on the first and last turns alone, as the paper's Figure 3."""
+    ends = next(one for _, one in _raters(found)).ends
+    names = [f"{kind.capitalize()}, k = {k}" for k, some in ends.items() for kind in some]
+    rows: list[list[Cell]] = [
+        [name, *(score for some in one.ends.values() for score in some.values())] for name, one in _raters(found)
+    ]
+    columns = [Column("rater"), *(Column(name, ".3f") for name in names)]
+    return Table(columns, rows, "On the first and last k turns alone", name="engage-ends")
+
+
+def _raters(found: DepthResult) -> Iterator[tuple[str, Depth]]:
+    yield from found.models.items()
+    yield from found.baselines.items()
 
 
 def case_table(cases: Mapping[str, Sequence[Case]]) -> Table:

@@ -14,6 +14,7 @@ CLASSES = (2, 5, 10)
 MIXINGS = ("proportional", "by-corpus")
 OPTIMISERS = ("adamw", "sgd")
 SCHEDULES = ("linear", "constant")
+DTYPES = ("float32", "bfloat16")
 
 
 def _check(*found: bool | Exception) -> None:
@@ -83,6 +84,7 @@ class Recipe:
     loss_scale: float = 1.0  # of the squared error; a clip and plain SGD notice
     mixing: Literal["proportional", "by-corpus"] = "proportional"  # by-corpus: a batch is of one corpus, each as often
     evaluate_every: int = 200
+    dtype: Literal["float32", "bfloat16"] | None = None  # of the encoder's passes; None: bfloat16 on a GPU
     patience: int | None = None  # evaluations without a gain before it ends; None: all steps are taken
 
     def __post_init__(self) -> None:
@@ -90,6 +92,7 @@ class Recipe:
             self.optimiser in OPTIMISERS or unknown_name("optimiser", self.optimiser, OPTIMISERS),
             self.mixing in MIXINGS or unknown_name("mixing", self.mixing, MIXINGS),
             self.schedule in SCHEDULES or unknown_name("schedule", self.schedule, SCHEDULES),
+            self.dtype is None or self.dtype in DTYPES or unknown_name("dtype", self.dtype, DTYPES),
             min(self.steps, self.batch_turns, self.evaluate_every) >= 1
             or UsageError("Steps, turns of a batch and steps between evaluations must be 1 or more."),
             self.patience is None or self.patience >= 1 or UsageError("Give a patience of 1 evaluation or more."),

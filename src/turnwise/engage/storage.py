@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from turnwise.atomic import make_ordinary, whole_folder
+from turnwise.atomic import whole_folder
 from turnwise.engage.settings import Settings
 from turnwise.errors import ModelError, OutputError, TurnwiseError
 from turnwise.model.vouched import read_json, sha256, vouched_files
@@ -62,8 +62,6 @@ def save(path: str | Path, predictor: Predictor, *, standing: Standing | None = 
         if standing is not None:
             save_file(plain(standing.optimiser), folder / OPTIMISER)
             (folder / STATE).write_text(json.dumps(standing.state, indent=2), encoding="utf-8")
-        for file in folder.iterdir():
-            make_ordinary(file)  # safetensors writes for its user alone, and others may have to read
         (folder / ABOUT).write_text(json.dumps(_about(predictor, folder), indent=2), encoding="utf-8")
 
 

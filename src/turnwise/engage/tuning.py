@@ -10,7 +10,6 @@ import csv
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from itertools import count, cycle
@@ -28,6 +27,7 @@ from turnwise.engage.examples import Examples, Ints
 from turnwise.engage.predictor import Predictor, loss_of, readings, window_means
 from turnwise.engage.protocol import Dialogue, Floats
 from turnwise.engage.settings import Recipe, Settings
+from turnwise.engage.tokens import Tokens
 from turnwise.errors import ModelError, OutputError, TrainingError, UsageError, unknown_name
 from turnwise.model.learner import give_back, is_out_of_memory, memory_of, seed_step
 
@@ -163,7 +163,8 @@ class Run:
         if found is not None and dict(found.origin) != self.origin:
             changed = next((key for key in self.origin if found.origin.get(key) != self.origin[key]), "origin")
             raise ModelError(f"{folder}: another run was begun here ('{changed}' differs). Give another place.")
-        self.predictor = replace(found or _copied(start), origin=self.origin, calibration=None)
+        begun = replace(found or _copied(start), origin=self.origin, calibration=None)
+        self.predictor = begun.using(dtype=_dtype(plan.recipe, begun.encoder.device))
         self.encoder, self.head = self.predictor.encoder, self.predictor.head
         self.data = Data.of(training, self.encoder, plan.settings)
         self.held_out = [text for one in validation.dialogues for text in readings(one, plan.settings)]
@@ -188,7 +189,7 @@ class Run:
         for batch in self.data.batches(self.plan, first=self.state.step):
             if self._is_over():
                 break
-            losses.append(self._step(batch))
+            losses.append(self.step(batch))
             step = self.state.step
             is_last = step == self.plan.recipe.steps
             if progress is not None and step % LOOK_EVERY == 0:
@@ -206,22 +207,22 @@ class Run:
         patience = self.plan.recipe.patience
         return self.state.step >= self.plan.recipe.steps or (patience is not None and self.state.waited >= patience)
 
-    def _step(self, batch: Batch) -> Tensor:
+    def step(self, batch: Batch) -> Tensor:
+        """Learn from one batch; its loss."""
         recipe, step = self.plan.recipe, self.state.step
         seed_step(self.plan.seed, step)
         for group in self.optimiser.param_groups:
             group["lr"] = group["usual"] * recipe.rate_at(step)
         self.encoder.network.train()
         try:
-            with _autocast(self.encoder.device):
-                vectors = self.encoder.encode(batch.ids, self.plan.settings)
-            outputs = window_means(self.head(vectors.float()), torch.from_numpy(batch.starts), self._averaged)
+            vectors = self.encoder.encode(batch.ids, self.plan.settings)
+            outputs = window_means(self.head(vectors), torch.from_numpy(batch.starts), self._averaged)
             loss = loss_of(outputs, torch.from_numpy(batch.targets).to(outputs.device), self.plan.settings)
             (recipe.loss_scale * loss).backward()  # type: ignore[no-untyped-call]
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
-            advice = "Give a smaller --batch, or fewer --tokens; --resume goes on from the last evaluation."
+            advice = "Give a smaller --batch-size, or fewer --tokens; --resume goes on from the last evaluation."
             raise self._ended(f"No memory is left for a batch of {len(batch.ids)} turns", advice) from error
         nn.utils.clip_grad_norm_([*self.encoder.network.parameters(), *self.head.parameters()], recipe.clip)
         self.optimiser.step()
@@ -237,9 +238,8 @@ class Run:
         if loss is not None and not math.isfinite(loss):
             raise self._ended("The loss is no number any more", "Give a smaller --rate.")
         predictor = replace(self.predictor)  # a fresh one: names are made of weights, and these move
-        with _autocast(self.encoder.device):
-            scores = predictor.scores(predictor.outputs(self.held_out), self.validation.starts)
-            human = None if self.human is None else _pearson(predictor.rate(self.human.dialogues), self.human.mean)
+        scores = predictor.scores(predictor.outputs(self.held_out), self.validation.starts)
+        human = None if self.human is None else _pearson(predictor.rate(self.human.dialogues), self.human.mean)
         targets = self.validation.targets
         error = 100 * float(np.square(scores - targets)[np.isfinite(targets)].mean())
         if not math.isfinite(error):  # the last step may have been the one too large
@@ -281,8 +281,8 @@ def _origin(
 ) -> dict[str, Any]:
     chosen_by = human.keys if human is not None and plan.select == "human" else ()
     return {
-        "training": [f"{one.name}@{one.fingerprint}" for one in training],
-        "validation": f"{validation.name}@{validation.fingerprint}",
+        "training": [one.label for one in training],
+        "validation": validation.label,
         "start": start.name,
         "recipe": plan.recipe.to_dict(),
         "seed": plan.seed,
@@ -308,13 +308,12 @@ class Data:
     """Training dialogues, read once."""
 
     parts: Sequence[Examples]
-    ids: Sequence[Sequence[Sequence[int]]]  # by part and turn
+    tokens: Sequence[Tokens]  # of each part
 
     @classmethod
     def of(cls, parts: Sequence[Examples], encoder: Encoder, settings: Settings) -> Data:
         """Read all turns."""
-        texts = ([text for one in part.dialogues for text in readings(one, settings)] for part in parts)
-        return cls(parts, [encoder.read(one, settings) for one in texts])
+        return cls(parts, [Tokens.of(part, encoder, settings) for part in parts])
 
     def batches(self, plan: Plan, *, first: int = 0) -> Iterator[Batch]:
         """Batches without end, from a step on; what came before is drawn, but not made."""
@@ -348,7 +347,7 @@ class Data:
         starts, targets = [0], []
         for part, place in places:
             first, stop = self.parts[part].starts[place : place + 2].tolist()
-            ids += self.ids[part][first:stop]
+            ids += self.tokens[part].lists(first, stop)
             starts.append(len(ids))
             targets.append(self.parts[part].targets[first:stop])
         return Batch(ids, np.array(starts), np.concatenate(targets))
@@ -368,9 +367,8 @@ def _optimiser(network: nn.Module, head: nn.Module, recipe: Recipe) -> torch.opt
     return made
 
 
-def _autocast(device: torch.device) -> AbstractContextManager[Any]:
-    """Bfloat16 on a GPU; elsewhere as it is."""
-    return torch.autocast("cuda", dtype=torch.bfloat16) if device.type == "cuda" else nullcontext()
+def _dtype(recipe: Recipe, device: torch.device) -> str:
+    return recipe.dtype or ("bfloat16" if device.type == "cuda" else "float32")
 
 
 def _mean(losses: Sequence[Tensor]) -> float | None:

@@ -1,0 +1,90 @@
+"""From material to a predictor: validation is encoded once, and what chooses does not calibrate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.engage.samples import Counting, conversations
+
+from turnwise.engage import storage
+from turnwise.engage.encoder import Encoder
+from turnwise.engage.examples import Examples
+from turnwise.engage.fitting import Material, fit_all, fit_head, halved
+from turnwise.engage.live import Calibration
+from turnwise.engage.predictor import Predictor
+from turnwise.engage.settings import Recipe, Settings
+
+TRAINING, VALIDATION = conversations(40, seed=1), conversations(21, seed=2)
+GIVEN = Material([TRAINING], VALIDATION)
+
+
+def intervals(made: Predictor, held_out: Examples) -> Calibration:
+    scores = np.concatenate(made.predict(list(held_out.dialogues)))
+    return Calibration.of(scores, held_out.targets)
+
+
+def agree(one: Calibration | None, other: Calibration) -> bool:
+    assert one is not None
+    return all(
+        np.allclose(first, second, atol=1e-5)
+        for first, second in zip(one.to_dict().values(), other.to_dict().values(), strict=True)
+        if np.shape(first) == np.shape(second)
+    )
+
+
+def test_validation_is_dealt_by_whole_dialogues() -> None:
+    first, second = halved(VALIDATION, seed=5)
+    assert second is not None
+    assert (len(first), len(second)) == (11, 10)
+    dealt = sorted(map(tuple, [*first.dialogues, *second.dialogues]))
+    assert dealt == sorted(map(tuple, VALIDATION.dialogues))
+    for one in (first, second):
+        assert len(one.targets) == len(one.texts) == one.starts[-1]
+        assert one.targets[one.starts[:-1]].tolist() == [1.0] * len(one)
+        assert one.targets[one.starts[1:] - 1].tolist() == [0.0] * len(one)
+
+
+def test_the_seed_decides_who_calibrates() -> None:
+    first, again, other = (halved(VALIDATION, seed=seed)[0].label for seed in (5, 5, 6))
+    assert first == again != other
+
+
+def test_a_single_validation_dialogue_chooses_and_gives_no_interval(encoder: Encoder) -> None:
+    alone = VALIDATION.select([0])
+    assert halved(alone)[1] is None
+    made = fit_head(Material([TRAINING], alone), start=Predictor.untrained(encoder, Settings()))
+    assert made.calibration is None
+
+
+def test_every_text_is_encoded_once_by_a_frozen_fit(counted: tuple[Encoder, Counting]) -> None:
+    encoder, counting = counted
+    fit_head(GIVEN, start=Predictor.untrained(encoder, Settings(history=1)), seed=5)
+    assert counting.texts == len(set(TRAINING.texts)) + len(set(VALIDATION.texts))
+
+
+@pytest.mark.parametrize("options", [{}, {"history": 2}, {"history": 1, "is_flat": True}, {"classes": 5}], ids=str)
+def test_a_frozen_fit_is_calibrated_by_the_half_that_did_not_choose(encoder: Encoder, options: dict[str, Any]) -> None:
+    made = fit_head(GIVEN, start=Predictor.untrained(encoder, Settings(**options)), seed=5)
+    choosing, calibrating = halved(VALIDATION, seed=5)
+    assert calibrating is not None
+    assert (made.origin["validation"], made.origin["calibration"]) == (choosing.label, calibrating.label)
+    assert agree(made.calibration, intervals(made, calibrating))
+    assert made.calibration != intervals(made, VALIDATION)
+
+
+def test_a_tuned_predictor_is_calibrated_by_the_half_that_did_not_choose(
+    predictor: Callable[..., Predictor], tmp_path: Path
+) -> None:
+    recipe = Recipe(rate=1e-3, steps=2, warmup=0, batch_turns=16, evaluate_every=1)
+    made = fit_all(GIVEN, start=predictor(), out=tmp_path / "run", recipe=recipe, seed=5).predictor
+    choosing, calibrating = halved(VALIDATION, seed=5)
+    assert calibrating is not None
+    assert (made.origin["validation"], made.origin["calibration"]) == (choosing.label, calibrating.label)
+    assert agree(made.calibration, intervals(made, calibrating))
+    assert agree(storage.load(tmp_path / "run").calibration, intervals(made, calibrating))
+    again = fit_all(GIVEN, start=predictor(), out=tmp_path / "run", recipe=recipe, seed=5, resume=True).predictor
+    assert agree(again.calibration, intervals(made, calibrating))
