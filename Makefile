@@ -1,16 +1,20 @@
-# Two commands: `make demo` makes the report, `make test` runs what CI runs. Both build .venv first.
+# `make demo` makes the report, `make test` runs what CI runs, `make docs` builds the site. All build .venv first.
 PYTHON ?= python3
 BIN := .venv/bin
-EXTRAS := metrics,glove,models,gguf,hub,spark,mlflow,demo,dev
+EXTRAS := metrics,glove,models,gguf,hub,spark,mlflow,demo,docs,dev
 READY := .venv/.ready
 
-.PHONY: demo test setup system-packages lint benchmarks clean
+.PHONY: demo test docs setup system-packages lint benchmarks clean
 
 demo: setup
 	$(BIN)/turnwise demo --out demo
 
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+docs: setup
+	$(BIN)/python docs/build_site.py
+	@echo "open site/index.html"
 
 lint: setup
 	$(BIN)/ruff check .
@@ -43,4 +47,4 @@ benchmarks: setup
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
 
 clean:
-	rm -rf .venv demo build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv demo site .cache build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -6,12 +6,14 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [path for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))]
+GENERATED = ROOT / "docs" / "reference" / "commands.md"  # by docs/build_site.py
+DOCUMENTS = [path for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")) if path != GENERATED]
 
 
 def snippets(name: str) -> str:
@@ -75,7 +77,33 @@ def test_the_probe_task_of_the_contributing_page_labels() -> None:
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(path: Path) -> None:
     targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text(encoding="utf-8"))
-    assert [target for target in targets if not (path.parent / target).exists()] == []
+    places = [path.parent / target for target in targets]
+    assert [place for place in places if not place.exists() and place.resolve() != GENERATED] == []
+
+
+def test_the_installation_page_names_every_extra() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    page = (ROOT / "docs" / "installation.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)`", page, re.MULTILINE)) == set(extras) - {"dev"}
+
+
+@pytest.mark.parametrize("page", ["corpus", "metrics", "overlap", "study"])
+def test_a_tutorial_prints_what_it_shows(page: str) -> None:
+    pytest.importorskip("chitchat_dataset", reason="chitchat is not installed: pip install 'turnwise[demo]'")
+    run_tutorials("--check", page)
+
+
+@pytest.mark.parametrize("pages", [("models", "distract", "probe"), ("engage",)], ids="-".join)
+def test_tutorials_of_models_run_as_pasted(pages: tuple[str, ...]) -> None:
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'turnwise[models]'")
+    pytest.importorskip("chitchat_dataset", reason="chitchat is not installed: pip install 'turnwise[demo]'")
+    run_tutorials("--tiny", *pages)
+
+
+def run_tutorials(*arguments: str) -> None:
+    command = [sys.executable, str(ROOT / "docs" / "run_tutorials.py"), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_sizes_of_corpora_are_what_the_command_prints(data: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from turnwise.corpus import Corpus, resplit, summarise
+from turnwise.corpus import Corpus, summarise
 from turnwise.errors import UsageError
 from turnwise.record import Origin
 from turnwise.report import write_run
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from turnwise.model.protocol import DialogueModel
 
 Progress = Callable[[int, int], None]  # done, in all
-DEALT = 5  # of a corpus with one split, one in so many dialogues is held out
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +43,7 @@ class Instrument:
     wish: type
     run: Callable[[Bench, Any], Path]
     has_models: bool = False
+    is_dealt: bool = True  # a corpus of one split is dealt to training, validation and test before it is asked
     reads: Callable[[Any], Sequence[str]] = lambda wish: ()  # paths in its options whose contents count
 
 
@@ -146,7 +146,7 @@ def measure_distraction(bench: Bench, wish: DistractWish) -> Path:
 
 @dataclass(frozen=True)
 class ProbeWish:
-    """Which tasks, on which dialogues; of a corpus with one split, one in five dialogues is held out."""
+    """Which tasks, on which dialogues."""
 
     tasks: tuple[str, ...] = ("all",)
     classifier: Literal["logistic", "mlp"] = "logistic"
@@ -164,11 +164,8 @@ def probe_encodings(bench: Bench, wish: ProbeWish) -> Path:
     from turnwise.model.loading import choose_device
     from turnwise.probe import Settings, chosen_tasks, examine, examples, write_result
 
-    corpus = bench.corpus
-    if len(corpus.splits) == 1 and (wish.train_split, wish.split) == ("train", "validation"):
-        corpus = resplit(corpus, validation=len(corpus) // DEALT, test=0, seed=bench.seed)
     training, held_out = (
-        examples(_first(corpus.split(name), most))
+        examples(_first(bench.corpus.split(name), most))
         for name, most in ((wish.train_split, wish.train_limit), (wish.split, wish.limit))
     )
     settings = Settings(
@@ -232,13 +229,13 @@ def _predictors(bench: Bench, wish: EngageWish) -> tuple[Examples, Examples, dic
     """What is learnt from, what is predicted, and who predicts: with history, without, and untrained."""
     from turnwise.engage.encoder import Encoder
     from turnwise.engage.examples import examples
-    from turnwise.engage.fitting import Material, dealt, fit_head
+    from turnwise.engage.fitting import Material, fit_head
     from turnwise.engage.predictor import Predictor
     from turnwise.engage.settings import Settings
     from turnwise.model.loading import choose_device, require_torch
 
     require_torch("Engagement")
-    corpus = dealt(_of_length(bench.corpus, wish.least_turns, wish.most_turns), seed=bench.seed)
+    corpus = _of_length(bench.corpus, wish.least_turns, wish.most_turns)
     training = examples(_first(corpus.split("train"), wish.train_limit))
     validation, held_out = (examples(_first(corpus.split(name), wish.limit)) for name in ("validation", wish.split))
     device = choose_device(bench.device)
@@ -268,8 +265,8 @@ def _first(corpus: Corpus, most: int | None) -> Corpus:
 
 
 INSTRUMENTS: dict[str, Instrument] = {
-    "corpus": Instrument("What is in the corpus?", CorpusShown, describe_corpus),
-    "overlap": Instrument("Is the test set in the training set?", OverlapWish, measure_overlap),
+    "corpus": Instrument("What is in the corpus?", CorpusShown, describe_corpus, is_dealt=False),
+    "overlap": Instrument("Is the test set in the training set?", OverlapWish, measure_overlap, is_dealt=False),
     "distract": Instrument("Does the model look at what matters?", DistractWish, measure_distraction, has_models=True),
     "probe": Instrument("What does the encoding of a context know?", ProbeWish, probe_encodings, has_models=True),
     "engage": Instrument("Is the user engaged, turn by turn?", EngageWish, predict_engagement, reads=EngageWish.paths),

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -87,25 +89,82 @@ def test_what_is_sure_is_told_with_its_direction(tmp_path: Path) -> None:
     assert (verdict.number, verdict.level) == (2, "bad")
 
 
-def test_a_study_against_itself_has_not_changed(study: Study) -> None:
-    found = compare(study.folder, study.folder)
+def test_a_study_against_its_copy_has_not_changed(study: Study, tmp_path: Path) -> None:
+    shutil.copytree(study.folder, tmp_path / "later")
+    found = compare(study.folder, tmp_path / "later")
+    runs = {one.name: study.folder / one.run for one in study.steps}
     assert {one.comparison.difference.value for one in found.changes} == {0.0}
     assert {one.is_better for one in found.changes} == {None}
     assert {one.run for one in found.changes} == {"overlap-small", "distract-small", "probe-small"}
     values = {(one.run, one.model, one.what): one.second for one in found.changes}
     from turnwise.report import read_run
 
-    probed = read_run(study.folder / "runs" / "probe-small").data["models"]["one"]["tasks"]
+    probed = read_run(runs["probe-small"]).data["models"]["one"]["tasks"]
     assert values["probe-small", "one", "F1 of UtteranceLoc"] == pytest.approx(probed["UtteranceLoc"]["f1"])
-    looked = read_run(study.folder / "runs" / "distract-small").data["models"]["two"]
+    looked = read_run(runs["distract-small"]).data["models"]["two"]
     assert values["distract-small", "two", "DAS ratio of means, rare-end"] == pytest.approx(
         looked["sets"]["rare-end"]["das_ratio_of_means"]
     )
     assert values["distract-small", "two", "log perplexity"] == pytest.approx(
         math.log(looked["original"]["perplexity"])
     )
-    leaked = read_run(study.folder / "runs" / "overlap-small").data["share_over"]["0.8"]
+    leaked = read_run(runs["overlap-small"]).data["share_over"]["0.8"]
     assert values["overlap-small", "", "share over 0.8"] == pytest.approx(leaked)
+
+
+def test_items_without_a_number_on_either_side_are_left_out_of_both(tmp_path: Path) -> None:
+    def distract(name: str, attention: list[float | None]) -> Path:
+        count = len(attention)
+        rows: Rows = {
+            "model": ["m"] * count, "set": ["rare-end"] * count, "dialogue": [f"d{place}" for place in range(count)],
+            "turn": [2] * count, "distraction": attention, "history": [0.0] * count,
+            "log_likelihood": [-1.0] * count, "tokens": [1] * count,
+        }  # fmt: skip
+        return run(tmp_path / name, "distract", "cases.parquet", rows)
+
+    (change,) = compare(distract("a", [0.0, math.log(5), None]), distract("b", [0.0, None, 0.0])).changes
+    assert (change.first, change.second, change.items, change.only) == (1.0, 1.0, 1, (1, 1))
+
+
+def test_items_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    rows: Rows = {"id": ["d#1", "d#1"], "ratio": [1.0, 0.0]}
+    folders = [run(tmp_path / name, "overlap", "matches.parquet", rows, {"threshold": 0.8}) for name in "ab"]
+    share, _ = compare(*folders).changes
+    assert (share.first, share.second, share.items) == (0.5, 0.5, 2)
+
+
+def people(folder: Path, score: list[float], rated: list[float]) -> Path:
+    count = len(score)
+    items = [f"i{place}" for place in range(count)]
+    rows: Rows = {
+        "set": ["s"] * count, "kind": ["models"] * count, "rater": ["m"] * count, "item": items, "dialogue": items,
+        "people": rated, "score": score,
+    }  # fmt: skip
+    return run(folder, "engage", "items.parquet", rows)
+
+
+def test_correlations_with_people_are_compared_on_the_same_ratings_only(tmp_path: Path) -> None:
+    rated = [1.0, 2.0, 3.0, 4.0]
+    first, second = people(tmp_path / "a", [1, 2, 3, 4], rated), people(tmp_path / "b", [4, 3, 2, 1], rated)
+    (change,) = compare(first, second).changes
+    assert (change.first, change.second) == (1.0, -1.0)
+    assert change.comparison.difference.value == -2.0
+    with pytest.raises(UsageError, match="have other ratings"):
+        compare(first, people(tmp_path / "c", [4, 3, 2, 1], [2.0, 1.0, 3.0, 4.0]))
+
+
+def test_other_dialogues_and_untested_numbers_are_no_good_news(tmp_path: Path) -> None:
+    first = overlap(tmp_path / "a", {"d#2": 1.0})
+    second = overlap(tmp_path / "b", {"d#2": 1.0})
+    verdict = section_of(compare(first, second)).verdict
+    assert verdict is not None
+    assert verdict.level == "info"  # one dialogue is too few for a test
+    kept = json.loads((second / "result.json").read_text())
+    kept["origin"]["corpus"] = "c@2"
+    (second / "result.json").write_text(json.dumps(kept))
+    assert compare(first, second).left_out == ["overlap: other dialogues (c@1, then c@2), paired by their ids alone"]
+    with pytest.raises(UsageError, match="are one folder"):
+        compare(first, first)
 
 
 def test_runs_that_share_nothing_are_told(tmp_path: Path) -> None:
@@ -114,4 +173,4 @@ def test_runs_that_share_nothing_are_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="share no run: they are of overlap, and of probe"):
         compare(first, second)
     with pytest.raises(UsageError, match="expected a whole run with its items"):
-        compare(second, second)
+        compare(second, run(tmp_path / "c", "probe", "positions.parquet", {"x": [1]}))

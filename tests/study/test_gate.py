@@ -109,10 +109,15 @@ def test_gates_are_read_and_their_mistakes_told(file: Callable[[str, str], Path]
 
 
 def test_junit_counts_failures_and_escapes_names() -> None:
-    runs = [placed("overlap", {"<b>&\x07": 1.0})]
-    gates = [Gate("overlap", "<b>&\x07", max=0.5), Gate("overlap", "<b>&\x07", max=2)]
+    runs = [placed("over\x07", {"<b>&\x07": 1.0})]
+    gates = [Gate("over\x07", "<b>&\x07", max=0.5), Gate("over\x07", "<b>&\x07", max=2)]
     root = ElementTree.fromstring(to_junit(pass_gates(gates, runs)))
     assert (root.get("tests"), root.get("failures")) == ("2", "1")
     cases = root.findall("testsuite/testcase")
-    assert [case.get("name") for case in cases] == ["overlap · <b>&\N{REPLACEMENT CHARACTER}"] * 2
+    assert [case.get("name") for case in cases] == ["over\N{REPLACEMENT CHARACTER} · <b>&\N{REPLACEMENT CHARACTER}"] * 2
     assert [len(case.findall("failure")) for case in cases] == [1, 0]
+
+
+def test_a_name_cannot_write_a_line_of_its_own() -> None:
+    (found,) = pass_gates([Gate("overlap", "x\npassed: all", max=1)], RUNS)
+    assert "\n" not in found.line

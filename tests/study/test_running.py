@@ -20,8 +20,10 @@ from turnwise.corpus import Corpus, generate
 from turnwise.corpus.write import write
 from turnwise.errors import MissingExtraError, OutputError
 from turnwise.instruments import INSTRUMENTS, Progress
+from turnwise.model import train
 from turnwise.report import read_run
 from turnwise.study import Step, Study, plan_of, run_study
+from turnwise.study.running import planned
 
 NAMES = ["corpus-small", "overlap-small", "distract-small", "probe-small"]
 Table = Callable[..., dict[str, Any]]
@@ -40,9 +42,9 @@ def test_every_instrument_has_a_run_and_a_section(study: Study) -> None:
     assert [(step.name, step.state) for step in study.steps] == [(name, "done") for name in NAMES]
     page = study.report.read_text(encoding="utf-8")
     assert [title for title in ("Overlap", "Distraction", "Probes", "How it was made") if title not in page] == []
-    models = read_run(study.folder / "runs" / "distract-small").data["models"]
+    models = read_run(study.folder / study.steps[2].run).data["models"]
     assert list(models) == ["one", "two"]
-    assert not (study.folder / "work").exists()
+    assert not (study.folder / "unfinished").exists()
 
 
 def test_a_second_call_does_nothing_again(study: Study, small: Corpus, table: Table, tmp_path: Path) -> None:
@@ -71,6 +73,7 @@ def test_other_dialogues_are_measured_anew(study: Study, table: Table, tmp_path:
     folder = copy(study, tmp_path / "s")
     again = run_study(plan, folder, given={"small": generate(dialogues=90, seed=4)})
     assert reused(again) == {"corpus-small": False, "overlap-small": False}
+    assert (study.folder / study.steps[3].run).is_dir()  # what is not asked for is kept
     assert [one["name"] for one in json.loads((folder / "study.json").read_text())["steps"]] == NAMES[:2]
 
 
@@ -92,12 +95,63 @@ def test_rated_turns_that_have_changed_are_read_anew(
     assert told == ["one", "two"]
 
 
-def test_a_run_that_somebody_damaged_is_made_again(study: Study, small: Corpus, table: Table, tmp_path: Path) -> None:
+@pytest.mark.parametrize("file", ["section.json", "matches.parquet"])
+def test_a_run_that_somebody_damaged_is_made_again(
+    study: Study, small: Corpus, table: Table, tmp_path: Path, file: str
+) -> None:
     folder = copy(study, tmp_path / "s")
-    (folder / "runs" / "overlap-small" / "section.json").write_text("{")
+    (folder / study.steps[1].run / file).unlink()
     again = run_study(plan_of(table()), folder, given={"small": small})
     assert reused(again) == {**dict.fromkeys(NAMES, True), "overlap-small": False}
     assert again.failed == []
+
+
+def test_a_book_of_another_time_does_not_pass_for_the_run(small: Corpus, tmp_path: Path) -> None:
+    """As where a study is killed after its run was written and before that was noted."""
+    plans = [plan_of({"corpora": {"small": "concierge"}, "overlap": {"threshold": one}}) for one in (0.5, 0.9)]
+    run_study(plans[0], tmp_path / "s", given={"small": small})
+    book = (tmp_path / "s" / "study.json").read_text()
+    run_study(plans[1], tmp_path / "s", given={"small": small})
+    (tmp_path / "s" / "study.json").write_text(book)
+    again = run_study(plans[0], tmp_path / "s", given={"small": small})
+    assert read_run(tmp_path / "s" / again.steps[1].run).data["threshold"] == 0.5
+
+
+def test_models_are_not_asked_what_they_learnt_where_a_corpus_has_one_split(
+    table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Corpus.of([one._replace(split="all") for one in generate(dialogues=60, seed=3)], name="small")
+    learnt: set[str] = set()
+
+    def watched(corpus: Corpus, *arguments: Any, **options: Any) -> Any:
+        learnt.update(one.id for one in corpus)
+        return train(corpus, *arguments, **options)
+
+    monkeypatch.setattr("turnwise.model.train", watched)
+    distract = {"sets": ["rare-end"]}
+    plan = plan_of({"corpora": {"small": "x"}, "models": {"one": table()["models"]["one"]}, "distract": distract})
+    found = run_study(plan, tmp_path / "s", given={"small": whole})
+    import pyarrow.parquet as pq
+
+    asked = set(pq.read_table(tmp_path / "s" / found.steps[1].run / "cases.parquet")["dialogue"].to_pylist())
+    assert asked
+    assert learnt
+    assert asked & learnt == set()
+    assert "small has one split" in found.report.read_text(encoding="utf-8")
+
+
+def test_a_dry_run_says_what_is_done_and_writes_nothing(
+    study: Study, small: Corpus, table: Table, tmp_path: Path
+) -> None:
+    changed = plan_of(table(overlap={"threshold": 0.7}))
+    before = sorted(study.folder.rglob("*"))
+    rows = planned(changed, study.folder, given={"small": small})
+    assert [row["state"] for row in rows] == ["done", "to do", "done", "done"]
+    assert [row["dialogues"] for row in rows] == [120] * 4
+    assert sorted(study.folder.rglob("*")) == before
+    fresh = planned(changed, tmp_path / "none", given={"small": small})
+    assert [row["state"] for row in fresh] == ["to do", "to do", "to do, with training", "to do, with training"]
+    assert not (tmp_path / "none").exists()
 
 
 def test_a_failure_is_shown_and_the_others_go_on(
@@ -133,7 +187,7 @@ def test_a_model_that_cannot_be_had_is_left_out_and_told(small: Corpus, table: T
     found = run_study(plan, tmp_path / "s", given={"small": small})
     states = {one.name: one.state for one in found.steps}
     assert states == {"corpus-small": "done", "model gone": "failed", "distract-small": "done"}
-    assert list(read_run(tmp_path / "s" / "runs" / "distract-small").data["models"]) == ["good"]
+    assert list(read_run(tmp_path / "s" / found.steps[-1].run).data["models"]) == ["good"]
 
 
 def test_what_is_not_installed_is_left_out_without_a_failure(
@@ -185,13 +239,17 @@ def test_a_study_that_is_killed_ten_times_ends_with_the_numbers_of_an_unbroken_o
     begin = time.monotonic()
     subprocess.run([*command, str(tmp_path / "whole")], check=True, capture_output=True)
     whole, rng = time.monotonic() - begin, random.Random(0)
-    for _ in range(10):
-        process = subprocess.Popen(
-            [*command, str(tmp_path / "killed")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        time.sleep(rng.uniform(0.2, 0.95) * whole)
+    kills, folder = 0, tmp_path / "killed"
+    while kills < 10:
+        process = subprocess.Popen([*command, str(folder)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(rng.uniform(0.2, 0.9) * whole)
+        if process.poll() is not None:  # it had come to its end: what is done tells nothing, so begin anew
+            assert process.returncode == 0
+            shutil.rmtree(folder)
+            continue
         process.send_signal(signal.SIGKILL)
-        process.wait()
+        assert process.wait() == -signal.SIGKILL
+        kills += 1
     subprocess.run([*command, str(tmp_path / "killed")], check=True, capture_output=True)
     unbroken, resumed = (numbers(tmp_path / name) for name in ("whole", "killed"))
     assert resumed == unbroken

@@ -115,11 +115,10 @@ def report(
 ) -> None:
     """Join runs into one page, without running anything."""
     from turnwise.report import render
-    from turnwise.study import read_runs
+    from turnwise.study.folders import joined_sections
 
     check_free(out, overwrite=overwrite)
-    runs = read_runs(folders)
-    page = render(title, [one.run.section for one in runs], subtitle=", ".join(map(str, folders)))
+    page = render(title, joined_sections(folders), subtitle=", ".join(map(str, folders)))
     with whole_file(out, overwrite=overwrite) as unfinished:
         unfinished.write_text(page, encoding="utf-8", newline="\n")
     typer.echo(f"The report is at {out}")
@@ -258,7 +257,7 @@ def _show_plan(plan: Plan, out: Path, *, json: bool) -> None:
     if json:
         print_json({"steps": rows})
         return
-    print_table(["step", "instrument", "corpus", "models", "earlier"], [list(row.values()) for row in rows])
+    print_table(list(rows[0]), [list(row.values()) for row in rows], title="Nothing was run (--dry-run)")
 
 
 def end_with(study: Study, *, json: bool) -> None:

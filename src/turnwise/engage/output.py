@@ -69,11 +69,11 @@ def _turns(found: DepthResult) -> pa.Table:
 def _items(found: EngageEvaluation) -> pa.Table:
     """A row for each set, rater and item, so that correlations can be computed again."""
     rows = [
-        (name, kind, rater, key, float(mean), float(score))
+        (name, kind, rater, key, cluster, float(mean), float(score))
         for name, one in found.sets.items()
         for kind, some in one.scores.items()
         for rater, scores in some.items()
-        for key, mean, score in zip(one.rated.keys, one.rated.mean, scores, strict=True)
+        for key, cluster, mean, score in zip(one.rated.keys, one.rated.clusters, one.rated.mean, scores, strict=True)
     ]
-    names = ("set", "kind", "rater", "item", "people", "score")
+    names = ("set", "kind", "rater", "item", "dialogue", "people", "score")
     return pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)) if rows else {})

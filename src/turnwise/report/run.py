@@ -39,6 +39,7 @@ class Run:
     data: Mapping[str, Any]
     section: Section
     origin: Origin
+    files: tuple[str, ...] = ()  # the instrument's own
 
 
 def write_run(
@@ -80,7 +81,8 @@ def read_run(path: str | Path) -> Run:
         raise UsageError(f"{folder / 'result.json'}: expected a Turnwise result, found no {', '.join(missing)}.")
     try:
         section = Section.from_dict(kept["section"])
-        return Run(result["instrument"], result["data"], section, origin_from(result["origin"]))
+        files = tuple(map(str, result.get("files") or ()))
+        return Run(result["instrument"], result["data"], section, origin_from(result["origin"]), files)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         found = " ".join(str(error).split())
         raise UsageError(f"{folder}: expected a whole Turnwise run, found {type(error).__name__}: {found}.") from error

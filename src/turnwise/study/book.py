@@ -28,6 +28,7 @@ class Step:
     run: str = ""  # its folder, within the study's
     seconds: float = 0.0
     reason: str = ""  # why it failed or was left out
+    asked: str = ""  # what the plan calls the instrument
     is_reused: bool = False  # in this call
 
     def to_dict(self) -> dict[str, Any]:

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from turnwise.errors import UsageError
 from turnwise.metrics import Comparison, Resampling, compare_correlations, compare_ratios, correct
 from turnwise.record import Origin
 from turnwise.report import Column, Prose, Section, Table, Verdict
+from turnwise.report.section import Level
 from turnwise.study.folders import Placed, read_runs
 from turnwise.study.items import Items, items_of
 
@@ -63,6 +66,8 @@ class Compared:
 
 def compare(first: str | Path, second: str | Path, *, resampling: Resampling | None = None) -> Compared:
     """Compare two folders of runs or studies by paired tests, corrected over all numbers together."""
+    if Path(first).resolve() == Path(second).resolve():
+        raise UsageError(f"{first} and {second} are one folder: give an earlier one and a later one.")
     sides = [{one.name: one for one in read_runs([folder])} for folder in (first, second)]
     shared = _shared(*sides)
     if not shared:
@@ -74,6 +79,9 @@ def compare(first: str | Path, second: str | Path, *, resampling: Resampling | N
             continue
         pairs, unpaired = _pairs(items_of(before.folder, before.run), items_of(after.folder, after.run))
         left_out += [f"{before.name}: {one}" for one in unpaired]
+        read = [one.run.origin.corpus for one in (before, after)]
+        if read[0] != read[1]:
+            left_out.append(f"{before.name}: other dialogues ({', then '.join(read)}), paired by their ids alone")
         for (model, what), (old, new) in pairs.items():
             changes[before.name, model, what] = _changed(before.name, model, what, old, new, how)
     corrected = correct({key: one.comparison for key, one in changes.items()})
@@ -103,20 +111,28 @@ def _pairs(
 
 
 def _changed(run: str, model: str, what: str, old: Items, new: Items, how: Resampling) -> Change:
+    """One number on the items that both have a number for."""
     places = {key: place for place, key in enumerate(new.keys)}
-    both = [(place, places[key]) for place, key in enumerate(old.keys) if key in places]
+    both = [
+        (place, places[key])
+        for place, key in enumerate(old.keys)
+        if key in places and old.is_scored[place] and new.is_scored[places[key]]
+    ]
     before, after = (side.at([pair[number] for pair in both]) for number, side in enumerate((old, new)))
-    only = (len(old.keys) - len(both), len(new.keys) - len(both))
-    comparison = _compared(
-        after, before, how, Origin(settings={"compared": what, **({"model": model} if model else {})})
-    )
-    values = [None if not len(one.above) else _value(one) for one in (before, after)]
+    only = (int(old.is_scored.sum()) - len(both), int(new.is_scored.sum()) - len(both))
+    origin = Origin(settings={"compared": what, **({"model": model} if model else {})})
+    comparison = _compared(after, before, how, origin)
+    values = [_value(one) if both else None for one in (before, after)]
     return Change(run, model, what, values[0], values[1], len(both), only, comparison, old.best)
 
 
 def _compared(first: Items, second: Items, how: Resampling, origin: Origin) -> Comparison:
-    if first.people is not None:
-        return compare_correlations(first.people, first.above, second.above, resampling=how, origin=origin)
+    if first.people is not None and second.people is not None:
+        if not np.array_equal(first.people, second.people, equal_nan=True):
+            raise UsageError("The rated turns of both have other ratings: hold both against the same ones.")
+        return compare_correlations(
+            first.people, first.above, second.above, clusters=first.dialogues, resampling=how, origin=origin
+        )
     return compare_ratios(
         (first.above, first.below),
         (second.above, second.below),
@@ -156,7 +172,10 @@ def section_of(compared: Compared) -> Section:
         "with an interval over dialogues; p-values are of paired tests, corrected over this table.",
         *compared.left_out,
     ]
-    told = f"{len(changes)} numbers of both: {better} better for sure, {worse} worse."
+    untested = sum(one.comparison.p_value is None for one in changes)
+    told = (
+        f"{len(changes)} numbers of both: {better} better for sure, {worse} worse, {untested} that could not be tested."
+    )
     partly = sum(one.only != (0, 0) for one in changes)
     blocks = [Prose(f"{partly} of them share only a part of their items.")] if partly else []
     return Section(
@@ -165,8 +184,14 @@ def section_of(compared: Compared) -> Section:
         "What has changed?",
         [*blocks, Table(columns, rows, "Before and after", notes=notes, name="compared")],
         lead=told,
-        verdict=Verdict(
-            f"of {len(changes)} numbers worse for sure than before", worse, "bad" if worse else "good", "d"
-        ),
+        verdict=Verdict(f"of {len(changes)} numbers worse for sure than before", worse, _level(compared, worse), "d"),
         origin=Origin(settings={"before": compared.first, "after": compared.second}),
     )
+
+
+def _level(compared: Compared, worse: int) -> Level:
+    """Good is only what was tested on the same dialogues."""
+    if worse:
+        return "bad"
+    is_tested = bool(compared.changes) and all(one.comparison.p_value is not None for one in compared.changes)
+    return "good" if is_tested and not compared.left_out else "info"

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from turnwise.errors import UsageError
-from turnwise.report import Run, read_run
+from turnwise.report import Run, Section, read_run
 from turnwise.report.anchor import free_name
 from turnwise.study.book import BOOK, read_steps
+from turnwise.study.page import step_sections
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +35,15 @@ def read_runs(folders: Sequence[str | Path]) -> list[Placed]:
             found.append(Placed(free, corpus or run.origin.corpus.partition("@")[0], place, run))
     if not found:
         raise UsageError(f"{', '.join(map(str, folders))}: expected runs, found none that was done.")
+    return found
+
+
+def joined_sections(folders: Sequence[str | Path]) -> list[Section]:
+    """The sections of runs and of studies, with the steps that failed."""
+    found: list[Section] = []
+    for folder in map(Path, folders):
+        is_study = (folder / BOOK).is_file()
+        found += step_sections(folder, list(read_steps(folder).values())) if is_study else [read_run(folder).section]
     return found
 
 

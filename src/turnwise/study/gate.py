@@ -73,7 +73,8 @@ class Passage:
                   if value is not None]  # fmt: skip
         bound = "" if self.gate.bound == "value" else f" ({self.gate.bound} end)"
         found = self.reason if self.number is None else f"{self.number:.6g}"
-        return f"{'passed' if self.is_open else 'FAILED'}: {self.gate.title}{bound} = {found}, {', '.join(limits)}"
+        said = f"{self.gate.title}{bound} = {found}, {', '.join(limits)}"
+        return _plain(f"{'passed' if self.is_open else 'FAILED'}: {said}")
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -161,13 +162,15 @@ def to_junit(passages: Sequence[Passage]) -> str:
     suites = xml.Element("testsuites", counts)
     suite = xml.SubElement(suites, "testsuite", {"name": "turnwise gate", **counts})
     for one in passages:
-        case = xml.SubElement(suite, "testcase", {"classname": one.gate.instrument, "name": _plain(one.gate.title)})
+        case = xml.SubElement(
+            suite, "testcase", {"classname": _plain(one.gate.instrument), "name": _plain(one.gate.title)}
+        )
         if not one.is_open:
-            xml.SubElement(case, "failure", {"message": _plain(one.line)})
+            xml.SubElement(case, "failure", {"message": one.line})
     xml.indent(suites)
     return xml.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
 
 
 def _plain(text: str) -> str:
-    """Without the control characters that XML cannot hold."""
+    """Without control characters, which XML cannot hold and terminals obey."""
     return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)

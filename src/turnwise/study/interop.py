@@ -8,17 +8,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from turnwise.errors import MissingExtraError, UsageError
+from turnwise.errors import MissingExtraError, UsageError, unknown_name
 from turnwise.record import version
 from turnwise.study.folders import Placed
 from turnwise.study.numbers import Number, numbers_of
 
 Z = 1.959964  # a 95 % interval is so many standard errors to each side, where it is symmetric
-LOWER_IS_BETTER = ("das_ratio", "perplexity", "mse", "share_over", "identical_share", "distraction_percent")
+# Which end of a number is the good one, by a part of its path; of others nobody can say.
+LOWER_IS_BETTER = frozenset(
+    ("das_ratio", "das_ratio_of_means", "das_ratio_median", "distraction_percent", "perplexity", "mse", "share_over",
+     "identical_share")
+)  # fmt: skip
+HIGHER_IS_BETTER = frozenset({"f1", "easy", "medium", "hard", "pearson", "spearman", "kendall", "share_of_ceiling"})
 LONGEST_NAME, LONGEST_TAG = 250, 5000  # that MLflow keeps
 # What a model card shows of each instrument: the last part of a path.
 SHOWN = {
-    "overlap": ("0.8", "identical_share"),
+    "overlap": ("identical_share",),  # and the share over the run's own threshold
     "distract": ("das_ratio_of_means", "perplexity"),
     "probe": ("f1", "easy", "medium", "hard"),
     "engage": ("spearman", "pearson", "mse"),
@@ -67,7 +72,8 @@ def to_lm_eval(runs: Sequence[Placed]) -> dict[str, Any]:
         row = results.setdefault(task, {"alias": task})
         row[f"{metric},none"] = one.number.value
         row[f"{metric}_stderr,none"] = _standard_error(one.number)
-        higher.setdefault(task, {})[metric] = not any(word in one.rest for word in LOWER_IS_BETTER)
+        if (is_higher := _is_higher_better(one.rest)) is not None:
+            higher.setdefault(task, {})[metric] = is_higher
         if one.number.n is not None:
             samples[task] = {"original": one.number.n, "effective": one.number.n}
     tasks = list(results)
@@ -83,6 +89,11 @@ def to_lm_eval(runs: Sequence[Placed]) -> dict[str, Any]:
     }
 
 
+def _is_higher_better(path: tuple[str, ...]) -> bool | None:
+    words = {path[-1], *path[-2:-1]}
+    return False if words & LOWER_IS_BETTER else True if path[-1] in HIGHER_IS_BETTER else None
+
+
 def _standard_error(number: Number) -> float | str:
     return "N/A" if number.interval is None else (number.interval[1] - number.interval[0]) / (2 * Z)
 
@@ -93,6 +104,9 @@ def _word(text: str) -> str:
 
 def to_model_card(runs: Sequence[Placed], model: str = "") -> str:
     """A model card's metadata block and section: the headline numbers with their intervals."""
+    known = {one.model for one in exported(runs)} - {""}
+    if model and model not in known:
+        raise unknown_name("model", model, known)
     shown = [one for one in exported(runs) if _is_shown(one) and (not model or one.model in ("", model))]
     results = [
         {
@@ -113,6 +127,8 @@ def to_model_card(runs: Sequence[Placed], model: str = "") -> str:
 
 def _is_shown(one: Exported) -> bool:
     path, words = one.number.path, SHOWN.get(one.placed.run.instrument, ())
+    if one.placed.run.instrument == "overlap" and path[0] == "share_over":
+        return path[-1] == f"{one.placed.run.data.get('threshold', 0.8):g}"
     return path[-1] in words and not {"controls", "baselines", "comparisons", "first_and_last"} & set(path)
 
 

@@ -6,8 +6,9 @@ is the attention on distractions over that on History; perplexity is compared by
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -44,6 +45,11 @@ class Items:
             None if self.people is None else self.people[places],
         )
 
+    @property
+    def is_scored(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which items have a number at all."""
+        return ~(np.isnan(self.above) | np.isnan(self.below))
+
 
 Named = Iterator[tuple[tuple[str, str], Items]]  # (model, what), items
 
@@ -53,12 +59,22 @@ def items_of(folder: Path, run: Run) -> dict[tuple[str, str], Items]:
     if run.instrument not in READERS:
         raise UsageError(f"{folder}: runs of '{run.instrument}' have no items to compare.")
     try:
-        return dict(READERS[run.instrument](folder, run))
+        return {name: _told_apart(items) for name, items in READERS[run.instrument](folder, run)}
     except (OSError, KeyError, pa.ArrowException) as error:
         found = " ".join(str(error).split())
         raise UsageError(
             f"{folder}: expected a whole run with its items, found {type(error).__name__}: {found}."
         ) from error
+
+
+def _told_apart(items: Items) -> Items:
+    """With a number in each key, for items of one dialogue and turn can be several."""
+    seen: Counter[tuple[str, ...]] = Counter()
+    keys = []
+    for key in items.keys:
+        seen[key] += 1
+        keys.append((*key, str(seen[key])))
+    return replace(items, keys=keys)
 
 
 def _overlap(folder: Path, run: Run) -> Named:
@@ -114,7 +130,7 @@ def _people(folder: Path) -> Named:
         keys = [(str(one),) for one in table["item"].to_pylist()]
         score, people = _column(table, "score"), _column(table, "people")
         what = f"Spearman with people, {name}"
-        yield (rater, what), Items(keys, [one[0] for one in keys], score, np.ones(len(score)), "high", people)
+        yield (rater, what), Items(keys, table["dialogue"].to_pylist(), score, np.ones(len(score)), "high", people)
 
 
 READERS: Mapping[str, Callable[[Path, Run], Named]] = {

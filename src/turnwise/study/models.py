@@ -78,11 +78,9 @@ def trained_source(
     assert wish.preset is not None
     chosen, place = preset(wish.preset), choose_device(device)
     settings, recipe = _changed(chosen.settings, chosen.recipe, wish.set)
-    part = _part(corpus, wish)
-    parts = [version(), asdict(wish), part.fingerprint]
-    out = folder / f"{slug(name, default='model')}-{_digest(parts)}"
+    out = trained_folder(wish, name, corpus, folder, device=device)
     train(
-        part,
+        _part(corpus, wish),
         settings,
         recipe,
         out=out,
@@ -102,6 +100,17 @@ def trained_source(
     return found_source(replace(wish, path=str(out / "best"), preset=None), device=device)
 
 
+def trained_folder(wish: ModelWish, name: str, corpus: Corpus, folder: Path, *, device: str) -> Path:
+    """Where a model is trained; all that its weights depend on is in the name."""
+    from turnwise.model.loading import choose_device, require_torch
+
+    require_torch("Training")
+    place = choose_device(device).partition(":")[0]
+    learnt = {key: value for key, value in asdict(wish).items() if key not in ("path", "dtype", "batch_size")}
+    parts = [version(), learnt, _part(corpus, wish).fingerprint, place]
+    return folder / f"{slug(name, default='model')}-{_digest(parts)}"
+
+
 def _changed(settings: Any, recipe: Any, changes: Mapping[str, Any]) -> tuple[Any, Any]:
     """Settings and recipe with what the plan changes in them."""
     from turnwise.errors import unknown_name
@@ -118,14 +127,12 @@ def _changed(settings: Any, recipe: Any, changes: Mapping[str, Any]) -> tuple[An
 
 def _part(corpus: Corpus, wish: ModelWish) -> Corpus:
     """The dialogues that a model learns from and is chosen by."""
-    from turnwise.engage.fitting import dealt
-
-    whole = dealt(corpus, seed=wish.seed)
-    splits = whole.table["split"].to_pylist()
+    splits = corpus.table["split"].to_pylist()
     chosen: list[int] = []
     for split, most in (("train", wish.train_limit), ("validation", wish.validation_limit)):
+        corpus.split(split)  # complains where there is none
         chosen += [place for place, name in enumerate(splits) if name == split][:most]
-    return whole.select(chosen)
+    return corpus.select(chosen)
 
 
 def _told(progress: Progress, epochs: int) -> Callable[[Moment], None]:
@@ -142,8 +149,8 @@ def _identity(path: str, options: Mapping[str, Any]) -> str:
 
     place = find_checkpoint(path) if is_checkpoint(path) else Path(path)
     if not place.exists():
-        return f"{load(path, **options, quiet=True).name} {options['dtype']}"
-    return _digest([fingerprint(place), options["dtype"]])
+        return _digest([load(path, **options, quiet=True).name, options])
+    return _digest([fingerprint(place), options])
 
 
 def fingerprint(path: str | Path) -> str:

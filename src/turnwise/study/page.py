@@ -21,12 +21,23 @@ TITLES = {
 }
 
 
-def sections_of(folder: Path, steps: Sequence[Step], plan: Plan) -> list[Section]:
+def sections_of(folder: Path, steps: Sequence[Step], plan: Plan, *, dealt: Sequence[str] = ()) -> list[Section]:
     """A section for each step, then the comparison with an earlier study where there is one, then the steps."""
-    found = [_section(folder, step, is_named=len(plan.corpora) > 1) for step in steps]
+    found = step_sections(folder, steps)
     if plan.against is not None:
         found.append(_compared(folder, Path(plan.against)))
-    return [*found, _made(steps)]
+    told = [
+        f"{name} has one split: one in ten of its dialogues was held out for validation and one for testing "
+        f"(seed {plan.seed}), for models and instruments alike; overlap was measured within the whole."
+        for name in dealt
+    ]
+    return [*found, _made(steps, told)]
+
+
+def step_sections(folder: Path, steps: Sequence[Step]) -> list[Section]:
+    """What each step found, or why it did not."""
+    is_named = len({step.corpus for step in steps if step.corpus}) > 1
+    return [_section(folder, step, is_named=is_named) for step in steps]
 
 
 def _section(folder: Path, step: Step, *, is_named: bool) -> Section:
@@ -35,7 +46,9 @@ def _section(folder: Path, step: Step, *, is_named: bool) -> Section:
     section = read_run(folder / step.run).section
     if step.instrument == "corpus":
         return replace(section, verdict=None)  # the summary is for what the instruments found
-    return replace(section, title=f"{section.title}: {step.corpus}", anchor=step.name) if is_named else section
+    own = f" ({step.asked})" if step.asked not in ("", step.instrument) else ""
+    title = f"{section.title}{own}{f': {step.corpus}' if is_named else ''}"
+    return replace(section, title=title, anchor=step.name)
 
 
 def _missing(step: Step) -> Section:
@@ -57,21 +70,21 @@ def _missing(step: Step) -> Section:
 
 
 def _compared(folder: Path, earlier: Path) -> Section:
-    from turnwise.errors import TurnwiseError
     from turnwise.study.compare import compare, section_of
 
     try:
         return section_of(compare(earlier, folder))
-    except TurnwiseError as error:
+    except Exception as error:  # an earlier study's fault must not cost this one its page
         lead = "The earlier study could not be compared with."
-        return Section("Compared", "compared", "What has changed?", [Prose(str(error))], lead=lead)
+        told = f"{type(error).__name__}: {error}"
+        return Section("Compared", "compared", "What has changed?", [Prose(told)], lead=lead)
 
 
-def _made(steps: Sequence[Step]) -> Section:
+def _made(steps: Sequence[Step], told: Sequence[str]) -> Section:
     columns = [Column("step"), Column("instrument"), Column("corpus"), Column("state"), Column("seconds", ".1f"),
                Column("run")]  # fmt: skip
     rows: list[list[str | float]] = [
         [one.name, one.instrument, one.corpus, SAID[one.state], one.seconds, one.run] for one in steps
     ]
     table = Table(columns, rows, "Steps of the study", name="steps")
-    return Section("How it was made", "steps", "What was run, and how did it end?", [table])
+    return Section("How it was made", "steps", "What was run, and how did it end?", [*map(Prose, told), table])

@@ -12,7 +12,7 @@
 
     [models.small]                 # trained on the spot
     preset = "static-ui"
-    epochs = 3
+    set = { epochs = 3 }
 
     [distract]                     # an instrument and its options
     limit = 200

@@ -4,10 +4,10 @@
 
     DIR/study.json      every step: what it depends on, how it ended, how long it took
     DIR/report.html     one page
-    DIR/runs/NAME/      a run for each step (see `turnwise.report.run`)
+    DIR/runs/NAME-KEY/  a run for each step (see `turnwise.report.run`); the key is of all that its numbers depend on
     DIR/models/NAME/    models that were trained on the spot
     DIR/failures/NAME   the trace of a step that failed
-    DIR/work/NAME/      what an unfinished step can go on from
+    DIR/unfinished/     what a step that was broken off goes on from
 """
 
 from __future__ import annotations
@@ -24,18 +24,20 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from turnwise.atomic import whole_file
-from turnwise.corpus import Corpus
+from turnwise.corpus import Corpus, resplit
 from turnwise.errors import MissingExtraError, TurnwiseError, UsageError
 from turnwise.instruments import INSTRUMENTS, Bench, CorpusShown, Progress
 from turnwise.record import version
 from turnwise.report import read_run, render
 from turnwise.report.anchor import free_name, slug
-from turnwise.study.book import BOOK, Book, Step, read_steps
-from turnwise.study.models import Models, Source, fingerprint, found_source, trained_source
+from turnwise.study.book import Book, Step
+from turnwise.study.models import Models, Source, fingerprint, found_source, trained_folder, trained_source
 from turnwise.study.page import sections_of
-from turnwise.study.plan import Ask, Plan
+from turnwise.study.plan import Ask, ModelWish, Plan
 
 Found = TypeVar("Found")
+KEY_LETTERS = 12  # of a step's key, in the name of its folder
+HELD_OUT = 10  # of a corpus with one split, one in so many dialogues, twice
 
 
 class Watcher(Protocol):
@@ -95,20 +97,10 @@ def run_study(
     return session.finish()
 
 
-def planned(plan: Plan, out: str | Path) -> list[dict[str, Any]]:
-    """The steps of a plan, and how each ended earlier in this folder; whether that still holds is seen when it runs."""
-    folder = Path(out)
-    earlier = read_steps(folder) if (folder / BOOK).is_file() else {}
-    return [
-        {
-            "step": name,
-            "instrument": ask.instrument,
-            "corpus": corpus,
-            "models": ", ".join(ask.models),
-            "earlier": earlier[name].state if name in earlier else "",
-        }
-        for name, ask, corpus in _steps(plan)
-    ]
+def planned(plan: Plan, out: str | Path, *, given: Mapping[str, Corpus] | None = None) -> list[dict[str, Any]]:
+    """The steps of a plan, how many dialogues each reads, and whether it is done; nothing is run or written."""
+    session = _Session(plan, Path(out), dict(given or {}), Unseen(), is_dry=True)
+    return [session.looked_at(name, ask, corpus) for name, ask, corpus in _steps(plan)]
 
 
 def _steps(plan: Plan) -> list[tuple[str, Ask, str]]:
@@ -124,28 +116,39 @@ def _steps(plan: Plan) -> list[tuple[str, Ask, str]]:
     return found
 
 
+class _Untrained(Exception):
+    """A model that a dry run would have to train."""
+
+
 class _Session:
     """One call of `run_study`: corpora and models that were had so far, and the book."""
 
-    def __init__(self, plan: Plan, folder: Path, corpora: dict[str, Corpus], watcher: Watcher) -> None:
+    def __init__(
+        self, plan: Plan, folder: Path, corpora: dict[str, Corpus], watcher: Watcher, *, is_dry: bool = False
+    ) -> None:
         self.plan, self.folder, self.watcher = plan, folder, watcher
         self.corpora = corpora
+        self.dealt: dict[str, Corpus] = {}
         self.sources: dict[str, Source] = {}
         self.models: Models | None = None
         self.broken: dict[str, Exception] = {}  # corpora and models that could not be had
-        self.book = Book.open(folder, plan.title)
+        self.is_dry = is_dry
+        self.book = Book(folder, {}, plan.title) if is_dry else Book.open(folder, plan.title)
         self.taken: list[Step] = []
 
     def take(self, name: str, ask: Ask, corpus: str) -> None:
         """Do a step, unless it was done before with all that it depends on unchanged."""
         begin = time.monotonic()
-        step = Step(name, ask.instrument, corpus, "done", run=f"runs/{name}")
+        step = Step(name, ask.instrument, corpus, "done", asked=ask.name)
         try:
-            data = self._corpus(corpus)
+            data = self._given(ask, corpus)
             sources = self._available(ask)
-            step = replace(step, key=self._key(ask, data, sources))
-            if self._is_done(step):
-                self._end(replace(self.book.steps[name], is_reused=True))
+            key = self._key(ask, data, sources)
+            step = replace(step, key=key, run=f"runs/{name}-{key[:KEY_LETTERS]}")
+            if is_whole(self.folder / step.run):
+                kept = self.book.steps.get(name)
+                seconds = kept.seconds if kept is not None and kept.key == key else 0.0
+                self._end(replace(step, seconds=seconds, is_reused=True))
                 return
             self._run(step, ask, data, sources)
         except MissingExtraError as error:
@@ -155,6 +158,20 @@ class _Session:
             self._keep_trace(name, error)
         self._end(replace(step, seconds=round(time.monotonic() - begin, 3)))
 
+    def looked_at(self, name: str, ask: Ask, corpus: str) -> dict[str, Any]:
+        """A step without doing it."""
+        row: dict[str, Any] = {"step": name, "corpus": corpus, "models": ", ".join(ask.models), "dialogues": None}
+        try:
+            data = self._given(ask, corpus)
+            row["dialogues"] = len(data)
+            key = self._key(ask, data, self._available(ask))
+            is_done = is_whole(self.folder / f"runs/{name}-{key[:KEY_LETTERS]}")
+            return {**row, "state": "done" if is_done else "to do"}
+        except _Untrained:
+            return {**row, "state": "to do, with training"}
+        except Exception as error:
+            return {**row, "state": f"would fail: {_told(error)}"}
+
     def _end(self, step: Step) -> None:
         if step.state == "done":
             self._trace(step.name).unlink(missing_ok=True)
@@ -162,18 +179,8 @@ class _Session:
         self.book.write(step)
         self.watcher.end(step)
 
-    def _is_done(self, step: Step) -> bool:
-        kept = self.book.steps.get(step.name)
-        if kept is None or (kept.state, kept.key) != ("done", step.key):
-            return False
-        try:
-            read_run(self.folder / step.run)
-        except UsageError:  # somebody deleted or damaged it
-            return False
-        return True
-
     def _run(self, step: Step, ask: Ask, corpus: Corpus, sources: Mapping[str, Source]) -> None:
-        work = self.folder / "work" / step.name
+        work = self.folder / "unfinished" / step.name
         bench = Bench(
             corpus,
             out=self.folder / step.run,
@@ -196,13 +203,24 @@ class _Session:
             )
         return self.corpora[name]
 
+    def _given(self, ask: Ask, name: str) -> Corpus:
+        """The corpus as the instrument is given it; models learn from the same splits."""
+        corpus = self._corpus(name)
+        return self._dealt(name) if INSTRUMENTS[ask.instrument].is_dealt else corpus
+
+    def _dealt(self, name: str) -> Corpus:
+        """A corpus of one split is dealt once for the whole study, or models would be asked what they learnt."""
+        if name not in self.dealt:
+            self.dealt[name] = dealt(self._corpus(name), self.plan.seed)
+        return self.dealt[name]
+
     def _available(self, ask: Ask) -> dict[str, Source]:
         """The models that can be had; a step goes on with those, and the others stand among the failures."""
         for name in ask.models:
             if name not in self.sources:
                 try:
                     self.sources[name] = self._had(f"model {name}", partial(self._source, name))
-                except MissingExtraError:
+                except (MissingExtraError, _Untrained):
                     raise
                 except Exception:
                     continue
@@ -215,9 +233,17 @@ class _Session:
         wish = self.plan.models[name]
         if wish.path is not None:
             return found_source(wish, device=self.plan.device)
-        corpus = self._corpus(wish.corpus or next(iter(self.plan.corpora)))
+        corpus = self._dealt(wish.corpus or next(iter(self.plan.corpora)))
         models = self.folder / "models"
+        if self.is_dry:
+            return self._already_trained(wish, name, corpus, models)
         return trained_source(wish, name, corpus, models, device=self.plan.device, progress=progress)
+
+    def _already_trained(self, wish: ModelWish, name: str, corpus: Corpus, models: Path) -> Source:
+        found = trained_folder(wish, name, corpus, models, device=self.plan.device) / "best"
+        if not found.is_dir():
+            raise _Untrained
+        return found_source(replace(wish, path=str(found), preset=None), device=self.plan.device)
 
     def _loaded(self, sources: Mapping[str, Source]) -> Models:
         """One set of models for all steps that ask the same ones, so that they are loaded once."""
@@ -234,6 +260,8 @@ class _Session:
             return get(self.watcher.begin(name))
         except Exception as error:
             self.broken[name] = error
+            if self.is_dry:
+                raise
             if name.startswith("model ") and not isinstance(error, MissingExtraError):
                 self._keep_trace(name, error)
                 seconds = round(time.monotonic() - begin, 3)
@@ -257,12 +285,16 @@ class _Session:
         with whole_file(path) as unfinished:
             unfinished.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
 
+    def dealt_names(self) -> list[str]:
+        """Corpora of one split that were dealt."""
+        return [name for name, one in self.dealt.items() if one is not self.corpora[name]]
+
     def finish(self) -> Study:
         """Write the page and say how it went."""
         self.book.keep([one.name for one in self.taken])
-        sections = sections_of(self.folder, self.taken, self.plan)
+        sections = sections_of(self.folder, self.taken, self.plan, dealt=[*self.dealt_names()])
         if not any(one.state == "failed" for one in self.taken):
-            shutil.rmtree(self.folder / "work", ignore_errors=True)
+            shutil.rmtree(self.folder / "unfinished", ignore_errors=True)
         page = render(self.plan.title, sections, subtitle=", ".join(self.plan.corpora))
         with whole_file(self.folder / "report.html") as unfinished:
             unfinished.write_text(page, encoding="utf-8", newline="\n")
@@ -271,6 +303,22 @@ class _Session:
             for one, section in zip(self.taken, sections, strict=False)
         }
         return Study(self.folder / "report.html", self.folder, self.taken, verdicts)
+
+
+def dealt(corpus: Corpus, seed: int) -> Corpus:
+    """A corpus of one split with one in ten dialogues held out for validation and one for testing; others unchanged."""
+    if len(corpus.splits) > 1 or len(corpus) < HELD_OUT:
+        return corpus
+    count = len(corpus) // HELD_OUT
+    return resplit(corpus, validation=count, test=count, seed=seed)
+
+
+def is_whole(run: Path) -> bool:
+    """Whether a run is there with all of its files."""
+    try:
+        return all((run / name).is_file() for name in read_run(run).files)
+    except UsageError:
+        return False
 
 
 def _told(error: Exception) -> str:
