@@ -1,7 +1,7 @@
 r"""What a leak does to BLEU: Figure 2 and Tables 2 and 4 of the overlap paper, for docs/results.md.
 
     turnwise overlap clean dailydialog/ --threshold 0.75 --test 1000 --validation 1000 --seed 0 --out clean
-    python examples/leak_study.py dailydialog/ --cleaned clean/corpus --epochs 60 --device cuda --workers 6
+    python examples/leak_study.py dailydialog/ --cleaned clean/ --epochs 60 --device cuda --workers 6
     python examples/leak_study.py --table curves        # BLEU-2 by epoch, whole test set and its clean part
     python examples/leak_study.py --table memorised     # responses that are references, word for word
     python examples/leak_study.py --table cleaned       # beside Table 4
@@ -9,8 +9,9 @@ r"""What a leak does to BLEU: Figure 2 and Tables 2 and 4 of the overlap paper, 
 `overlap-lstm-original-1` is trained on the original DailyDialog with one turn of context, without early stopping or
 halving, so that it can learn its training set by heart; after each epoch it answers the whole test set, and BLEU-2 is
 scored on all samples and on those whose overlap with training is at most 0.80. `overlap-lstm-cleaned-3` is trained on
-the cleaned splits with three turns of context by the preset's own recipe, and its best checkpoint by validation
-perplexity answers the cleaned test set. Metrics are the paper's own (its BLEU and Dist, without case).
+the cleaned splits with three turns of context by the preset's own recipe; its best checkpoint by validation perplexity
+answers the cleaned test samples, those without duplicates (`clean/pairs-3`). Metrics are the paper's BLEU and Dist, but
+without case: the models write small letters.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ VARIANTS = tuple(f"{preset}-{kind}" for kind in ("original-1", "cleaned-1", "cle
 LEAK = 0.8
 METRICS = ("bleu-2-overlap", "bleu-4-overlap", "distinct-1-overlap", "distinct-2-overlap")
 LONG = 8  # words, from which on a response is no commonplace
+JOINED = " __eou__ "  # between the turns of a cleaned pair's context
 SHOWN = 10  # memorised responses of a run
 # Table 4, DailyDialog: BLEU-2, BLEU-4, Dist-1, Dist-2.
 TABLE_4 = {
@@ -52,7 +54,7 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
     from turnwise.model import load_model, preset, train
 
     which, kind, turns = name.rsplit("-", 2)
-    data = load(arguments.corpus if kind == "original" else arguments.cleaned)
+    data = load(arguments.corpus if kind == "original" else arguments.cleaned / "corpus")
     chosen = preset(which)
     recipe = replace(chosen.recipe, precision="bf16" if arguments.device.startswith("cuda") else "fp32")
     recipe = replace(recipe, epochs=min(arguments.epochs, recipe.epochs))
@@ -84,12 +86,16 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
         "epochs": result.epochs,
         "best_epoch": result.best_epoch,
         "seconds": result.seconds,
-        "scores": {part: _scored(*answers, kept) for part, kept in _parts(is_clean).items()},
     }
     if is_clean is None:
-        return row
-    learnt = memorised(data.split("test"), int(turns), answers, is_clean)
-    return {**row, "curves": _logged(out / "log.csv"), "clean": sum(is_clean), **learnt}
+        kept = _without_duplicates(
+            arguments.cleaned / f"pairs-{turns}" / "test.parquet", data.split("test"), int(turns)
+        )
+        return {**row, "scores": {"all": _scored(*answers, kept)}}
+    parts = {"all": None, "clean": is_clean, "leaked": [not one for one in is_clean]}
+    scores = {part: _scored(*answers, kept) for part, kept in parts.items()}
+    learnt = memorised(data, int(turns), answers, is_clean)
+    return {**row, "scores": scores, "curves": _logged(out / "log.csv"), "clean": sum(is_clean), **learnt}
 
 
 def _is_clean(data: Corpus, turns: int) -> list[bool]:
@@ -101,11 +107,16 @@ def _is_clean(data: Corpus, turns: int) -> list[bool]:
     return [bool(ratio <= LEAK) for ratio in found.ratio]
 
 
-def _parts(is_clean: list[bool] | None) -> dict[str, list[bool] | None]:
-    """Which samples are scored together; None for all."""
-    if is_clean is None:
-        return {"all": None}
-    return {"all": None, "clean": is_clean, "leaked": [not one for one in is_clean]}
+def _without_duplicates(pairs: Path, test: Corpus, turns: int) -> list[bool]:
+    """Which samples of the test split are among the cleaned pairs."""
+    import pyarrow.parquet as pq
+
+    from turnwise.corpus import samples
+
+    rows = pq.read_table(pairs).to_pylist()
+    known = {(row["dialogue"], row["context"], row["response"]) for row in rows}
+    said = ((one.dialogue, JOINED.join(one.context), one.response) for one in samples(test, context_turns=turns))
+    return [one in known for one in said]
 
 
 def _answers(model: DialogueModel, test: Corpus, turns: int) -> tuple[list[str], list[str], list[str]]:
@@ -159,25 +170,35 @@ def _logged(log: Path) -> dict[str, list[float]]:
 
 
 def memorised(
-    test: Corpus, turns: int, answers: tuple[list[str], list[str], list[str]], is_clean: list[bool]
+    data: Corpus, turns: int, answers: tuple[list[str], list[str], list[str]], is_clean: list[bool]
 ) -> dict[str, Any]:
-    """Responses of some length that are their references, word for word; how many of them had leaked."""
-    from turnwise.corpus import samples
+    """Responses of some length that are their references, word for word, beside what training has that is nearest."""
+    from turnwise.overlap.measure import Settings, measure_with_examples
 
     def words(text: str) -> list[str]:
         return [one for one in text.lower().split() if any(letter.isalnum() for letter in one)]
 
+    said, meant, _ = answers
     found = [
-        (place, sample)
-        for place, sample in enumerate(samples(test, context_turns=turns))
-        if len(words(answers[1][place])) >= LONG and words(answers[0][place]) == words(answers[1][place])
+        place
+        for place in range(len(said))
+        if len(words(meant[place])) >= LONG and words(said[place]) == words(meant[place])
     ]
+    nearest = measure_with_examples(
+        data.split("train"), data.split("test"), choose=lambda _: found[:SHOWN], settings=Settings(context_turns=turns)
+    ).examples
     shown = [
-        {"context": " / ".join(sample.context), "response": answers[0][place], "leaked": not is_clean[place]}
-        for place, sample in found
+        {
+            "context": " / ".join(one.texts[:-1]),
+            "response": said[place],
+            "training_context": " / ".join(one.partner_texts[:-1]),
+            "training_response": one.partner_texts[-1],
+            "overlap": round(one.ratio, 3),
+        }
+        for place, one in zip(found[:SHOWN], nearest, strict=True)
     ]
-    leaked = sum(not is_clean[place] for place, _ in found)
-    return {"memorised": {"count": len(found), "leaked": leaked, "examples": shown[:SHOWN]}}
+    leaked = sum(not is_clean[place] for place in found)
+    return {"memorised": {"count": len(found), "leaked": leaked, "examples": shown}}
 
 
 # --- Tables -----------------------------------------------------------------------------------------------------------
@@ -189,7 +210,7 @@ def curve_table(rows: list[dict[str, Any]]) -> Iterator[str]:
     for row in rows:
         if "curves" in row:
             runs.setdefault(row["variant"], []).append(row)
-    most = max(len(one["curves"]["all"]) for some in runs.values() for one in some)
+    most = max((len(one["curves"]["all"]) for some in runs.values() for one in some), default=0)
     marks = [mark for mark in MARKS if mark <= most]
     yield f"| BLEU-2 after epoch | {' | '.join(map(str, marks))} |"
     yield "|---|" + "--:|" * len(marks)
@@ -201,7 +222,7 @@ def curve_table(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def cleaned_table(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """The cleaned splits beside Table 4: means over seeds, and the first seed's interval over dialogues."""
+    """The cleaned splits beside Table 4: means over seeds ± their standard deviation."""
     yield "| model, turns of context | seeds | BLEU-2 | paper | BLEU-4 | paper | Dist-1 | paper | Dist-2 | paper |"
     yield "|---|--:|" + "--:|" * 8
     for name, paper in TABLE_4.items():
@@ -210,8 +231,7 @@ def cleaned_table(rows: list[dict[str, Any]]) -> Iterator[str]:
             continue
         cells = []
         for metric, theirs in zip(METRICS, paper, strict=True):
-            scale = 100 if metric.startswith("distinct") else 1  # the paper's are percent
-            cells += [_mean([scale * one[metric]["value"] for one in some], digits=2), f"{theirs:.2f}"]
+            cells += [_mean([one[metric]["value"] for one in some], digits=2), f"{theirs:.2f}"]
         which, _, turns = name.rsplit("-", 2)
         yield f"| {which}, {turns} | {len(some)} | {' | '.join(cells)} |"
 
@@ -224,9 +244,12 @@ def memorised_table(rows: list[dict[str, Any]]) -> Iterator[str]:
             told = (
                 f"{found['count']} responses of {LONG} or more words are their references, {found['leaked']} had leaked"
             )
-            yield f"| {row['variant']}: {told} | response |"
-            yield "|---|---|"
-            yield from (f"| {_cell(one['context'])} | {_cell(one['response'])} |" for one in found["examples"][:5])
+            yield f"{row['variant']}: {told}."
+            yield ""
+            yield "| input | response, which is the reference | nearest in training: input | and response |"
+            yield "|---|---|---|---|"
+            keys = ("context", "response", "training_context", "training_response")
+            yield from (f"| {' | '.join(_cell(one[key]) for key in keys)} |" for one in found["examples"][:5])
             yield ""
 
 
