@@ -123,19 +123,17 @@ def _answers(model: DialogueModel, test: Corpus, turns: int) -> tuple[list[str],
     from turnwise.model import respond
 
     written = list(respond(model, test, context_turns=turns))
-    hypotheses, references, dialogues = (
-        [str(one[key]) for one in written] for key in ("hypothesis", "reference", "dialogue")
-    )
-    return hypotheses, references, dialogues
+    said, meant = ([str(one[key]).lower() for one in written] for key in ("hypothesis", "reference"))
+    return said, meant, [str(one["dialogue"]) for one in written]
 
 
 def _scored(
     hypotheses: list[str], references: list[str], dialogues: list[str], kept: list[bool] | None
 ) -> dict[str, Any]:
-    from turnwise.metrics import Options, Pairs, score_pairs
+    from turnwise.metrics import Pairs, score_pairs
 
     said, meant, whose = (_kept(column, kept) for column in (hypotheses, references, dialogues))
-    scores = score_pairs(Pairs(said, meant, whose), metrics=METRICS, options=Options(lowercase=True)).scores
+    scores = score_pairs(Pairs(said, meant, whose), metrics=METRICS).scores
     return {name: {key: one[key] for key in ("value", "n", "interval")} for name, one in
             ((name, score.to_dict()) for name, score in scores.items())}  # fmt: skip
 
@@ -145,19 +143,21 @@ def _kept(column: list[str], kept: list[bool] | None) -> list[str]:
 
 
 def _curve(test: Corpus, turns: int, is_clean: list[bool]) -> Callable[[DialogueModel], Mapping[str, float]]:
-    """BLEU-2 after an epoch, on all test samples and on the clean ones."""
-    from turnwise.metrics import Options, Pairs, Resampling, score_pairs
+    """BLEU-2 after an epoch, on all test samples and on the clean ones; words are counted once for both."""
+    import numpy as np
+
+    from turnwise.metrics import Options, Pairs
+    from turnwise.metrics.bleu import nltk_corpus_bleu, overlap_matches
+    from turnwise.metrics.statistic import Clusters
 
     def curve(model: DialogueModel) -> dict[str, float]:
-        hypotheses, references, _ = _answers(model, test, turns)
-        found = {}
-        for part, kept in (("all", None), ("clean", is_clean)):
-            pairs = Pairs(_kept(hypotheses, kept), _kept(references, kept))
-            scores = score_pairs(
-                pairs, metrics=["bleu-2-overlap"], options=Options(lowercase=True), resampling=Resampling(resamples=0)
-            ).scores
-            found[f"bleu_2_{part}"] = float(scores["bleu-2-overlap"].value or 0.0)
-        return found
+        said, meant, _ = _answers(model, test, turns)
+        matches = overlap_matches(Pairs(said, meant), Options())
+        parts = {"all": matches, "clean": matches[np.asarray(is_clean)]}
+        return {
+            f"bleu_2_{part}": nltk_corpus_bleu(some, Clusters.of(None, n=len(some)), order=2).value()
+            for part, some in parts.items()
+        }
 
     return curve
 
