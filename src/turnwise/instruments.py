@@ -82,6 +82,10 @@ class OverlapWish:
     train_split: str = "train"
     split: str = "test"
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.threshold <= 1:
+            raise UsageError(f"[overlap] threshold: expected a number from 0 to 1, found {self.threshold:g}.")
+
 
 def measure_overlap(bench: Bench, wish: OverlapWish) -> Path:
     """How much of the test split is in the training split."""

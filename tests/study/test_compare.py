@@ -167,10 +167,27 @@ def test_other_dialogues_and_untested_numbers_are_no_good_news(tmp_path: Path) -
         compare(first, first)
 
 
+def test_what_is_in_one_of_both_only_and_what_was_told_otherwise_is_said(tmp_path: Path) -> None:
+    def probe(name: str, tasks: list[str], seed: int) -> Path:
+        count = len(tasks)
+        rows: Rows = {
+            "model": ["m"] * count, "task": tasks, "dialogue": ["x"] * count, "turn": [1] * count,
+            "right": [1] * count, "too_many": [0] * count, "missing": [0] * count,
+        }  # fmt: skip
+        folder = run(tmp_path / name, "probe", "positions.parquet", rows)
+        kept = json.loads((folder / "result.json").read_text())
+        kept["origin"]["settings"] = {"classifier": "logistic", "context": seed}
+        (folder / "result.json").write_text(json.dumps(kept))
+        return folder
+
+    found = compare(probe("a", ["T", "U"], 1), probe("b", ["T"], 2))
+    assert found.left_out == ["probe: m, F1 of U: in one of both only", "probe: context was 1, and is 2"]
+
+
 def test_runs_that_share_nothing_are_told(tmp_path: Path) -> None:
     first = overlap(tmp_path / "a", {"d#2": 1.0})
     second = run(tmp_path / "b", "probe", "positions.parquet", {"x": [1]})
-    with pytest.raises(UsageError, match="share no run: they are of overlap, and of probe"):
+    with pytest.raises(UsageError, match="share no run: one has overlap; the other probe"):
         compare(first, second)
     with pytest.raises(UsageError, match="expected a whole run with its items"):
         compare(second, run(tmp_path / "c", "probe", "positions.parquet", {"x": [1]}))

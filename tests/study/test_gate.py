@@ -10,7 +10,7 @@ import pytest
 from turnwise.errors import UsageError
 from turnwise.record import Origin
 from turnwise.report import Run, Section
-from turnwise.study import Gate, Placed, pass_gates, read_gates, to_junit
+from turnwise.study import Gate, Placed, Step, pass_gates, read_gates, to_junit
 from turnwise.study.numbers import Number, numbers_of
 
 DISTRACT = {
@@ -116,6 +116,12 @@ def test_junit_counts_failures_and_escapes_names() -> None:
     cases = root.findall("testsuite/testcase")
     assert [case.get("name") for case in cases] == ["over\N{REPLACEMENT CHARACTER} · <b>&\N{REPLACEMENT CHARACTER}"] * 2
     assert [len(case.findall("failure")) for case in cases] == [1, 0]
+
+
+def test_a_step_that_failed_is_a_gate_that_is_shut() -> None:
+    step = Step("distract-chats", "distract", "chats", "failed", reason="no model")
+    (found,) = pass_gates([], RUNS, [step])
+    assert (found.is_open, found.reason) == (False, "the step failed (no model)")
 
 
 def test_a_name_cannot_write_a_line_of_its_own() -> None:

@@ -54,6 +54,20 @@ def test_a_model_card_is_one_to_the_hub(study: Study) -> None:
     assert card.text.count("\n| probe |") == 2 + 2  # tasks and their groups
 
 
+def test_a_card_of_all_models_tells_them_apart(study: Study) -> None:
+    head = to_model_card(read_runs([study.folder])).split("\n")[1]
+    entries = json.loads(head.removeprefix("model-index: "))
+    assert [one["name"] for one in entries] == ["one", "two"]
+    values = [
+        next(
+            one["metrics"][0]["value"] for one in entry["results"] if one["metrics"][0]["name"] == "original perplexity"
+        )
+        for entry in entries
+    ]
+    models = read_run(run_of(study, "distract")).data["models"]
+    assert values == [models[name]["original"]["perplexity"] for name in ("one", "two")]
+
+
 def test_a_card_of_a_model_that_nobody_asked_is_refused(study: Study) -> None:
     with pytest.raises(UsageError, match="Unknown model 'three'"):
         to_model_card(read_runs([study.folder]), "three")

@@ -56,6 +56,7 @@ def test_paths_are_found_beside_the_toml_and_names_stay_names(file: Callable[[st
             {**CORPUS, "overlap": {"context_turns": True}},
             "[overlap] context_turns: expected a whole number, found True.",
         ),
+        ({**CORPUS, "overlap": {"threshold": 1.8}}, "[overlap] threshold: expected a number from 0 to 1, found 1.8."),
         ({**CORPUS, "overlap": {"unit": "word"}}, "Unknown value for [overlap] unit 'word'"),
         ({**CORPUS, "overlap": {"corpora": ["chat"]}}, "Unknown corpus in [overlap] 'chat'. Did you mean 'chats'?"),
         ({**CORPUS, "probe": {}}, "[probe] asks models, and the study names none: put some under [models]."),

@@ -190,6 +190,19 @@ def test_a_model_that_cannot_be_had_is_left_out_and_told(small: Corpus, table: T
     assert list(read_run(tmp_path / "s" / found.steps[-1].run).data["models"]) == ["good"]
 
 
+def test_an_earlier_study_is_compared_with_on_the_page_and_one_that_is_not_there_is_a_failure(
+    study: Study, small: Corpus, table: Table, tmp_path: Path
+) -> None:
+    folder = copy(study, tmp_path / "s")
+    found = run_study(plan_of(table(against=str(study.folder))), folder, given={"small": small})
+    assert [one.name for one in found.steps] == [*NAMES, "compared"]
+    assert found.failed == []
+    assert "What has changed?" in found.report.read_text(encoding="utf-8")
+    broken = run_study(plan_of(table(against=str(tmp_path / "nowhere"))), folder, given={"small": small})
+    assert [one.name for one in broken.failed] == ["compared"]
+    assert reused(broken) == {**dict.fromkeys(NAMES, True), "compared": False}
+
+
 def test_what_is_not_installed_is_left_out_without_a_failure(
     small: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

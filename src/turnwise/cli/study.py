@@ -42,7 +42,8 @@ class RunFirst(typer.core.TyperGroup):
 app = typer.Typer(
     name="study",
     cls=RunFirst,
-    help="Instruments over corpora and models, one report: turnwise study study.toml --out DIR",
+    help="Instruments over corpora and models, one report: turnwise study study.toml --out DIR. All options of that: "
+    "turnwise study run --help",
     epilog=STUDY_EPILOG,
     no_args_is_help=True,
 )
@@ -126,14 +127,15 @@ def report(
 
 def gate(
     folders: Annotated[list[Path], typer.Argument(help="Folders of runs or studies.", metavar="DIR…")],
-    gates: Annotated[Path, typer.Option("--gates", help="A TOML of [[gate]] tables.")] = Path("gates.toml"),
+    gates: Annotated[Path, typer.Option("--gates", help="A TOML of gates (see docs/study.md).")] = Path("gates.toml"),
     junit: Annotated[Path | None, typer.Option("--junit", help="Also write JUnit XML.")] = None,
     json: Json = False,
 ) -> None:
     """Test numbers against thresholds: exit code 1 where one is not kept, with the lines that failed."""
     from turnwise.study import pass_gates, read_gates, read_runs, to_junit
+    from turnwise.study.folders import broken_steps
 
-    found = pass_gates(read_gates(gates), read_runs(folders))
+    found = pass_gates(read_gates(gates), read_runs(folders), broken_steps(folders))
     if junit is not None:
         with whole_file(junit) as unfinished:
             unfinished.write_text(to_junit(found), encoding="utf-8")
@@ -265,8 +267,10 @@ def end_with(study: Study, *, json: bool) -> None:
     if json:
         print_json(study.to_dict())
     else:
+        broken = {step.name for step in study.failed}
         for name, verdict in study.verdicts.items():
-            typer.echo(f"{name}: {verdict}")
+            if name not in broken:
+                typer.echo(f"{name}: {verdict}")
         typer.echo(f"The report is at {study.report}")
     for step in study.failed:
         complain(f"{step.name} failed: {step.reason}")

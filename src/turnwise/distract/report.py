@@ -74,7 +74,11 @@ def section_of(result: DistractResult, *, pictures: Sequence[Picture] = ()) -> S
         blocks=[*_blocks(result), *(_transcript(*each) for one in pictures for each in _shown(one))],
         lead=_lead(model, name, score),
         verdict=Verdict(
-            f"attention of {model} on a distraction, against a turn of History", score, _level(score), ".2f"
+            f"times the attention of a History turn goes to a distraction, by {model}{_beside(result, name)}; lower is "
+            "better",
+            score,
+            _level(score),
+            ".2f",
         ),
         origin=result.origin,
     )
@@ -83,6 +87,13 @@ def section_of(result: DistractResult, *, pictures: Sequence[Picture] = ()) -> S
 def _headline_set(result: DistractResult) -> str:
     names = result.set_names
     return next((name for name in ("random-1.0", "random-0.7", "random-0.5") if name in names), names[0])
+
+
+def _beside(result: DistractResult, name: str) -> str:
+    """The model that the others are compared with, where there are others."""
+    first, *others = result.models
+    value = result.models[first].sets[name]["das_ratio_of_means"].value
+    return f" ({first}: {value:.2f})" if others and value is not None else ""
 
 
 def _lead(model: str, name: str, score: Score) -> str:
@@ -103,9 +114,9 @@ def _level(score: Score) -> Level:
 
 
 def _blocks(result: DistractResult) -> Iterator[Block]:
-    yield ratio_table(result)
+    yield ratio_table(result, "das_ratio_of_means")  # the one that the verdict is of
     yield _bars(result)
-    yield ratio_table(result, "das_ratio_of_means")
+    yield ratio_table(result)
     if result.comparisons:
         yield _comparisons(result)
     yield Prose(

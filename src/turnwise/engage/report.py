@@ -47,9 +47,12 @@ def depth_section(
         blocks=list(_depth_blocks(found, conversation, cases or {})),
         lead=_lead(name, best, found),
         verdict=None
-        if value is None
+        if best is None or value is None
         else Verdict(
-            "Spearman's correlation of scores with how much of the talk remained", value, _level(value), ".2f"
+            f"is the rank correlation of {name}'s scores with how much of the talk remained; 1 is perfect",
+            best.spearman,
+            _level(value),
+            ".2f",
         ),
         origin=found.origin,
     )

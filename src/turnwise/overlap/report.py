@@ -28,7 +28,6 @@ def section_of(measured: Measured, *, threshold: float = LEAK, contamination: Co
     share = result.share_over(threshold)
     level: Level = "bad" if share >= BAD else "warn" if share >= TAKE_CARE else "good"
     units, others = f"{_kind(result)}{result.unit}s", f"{'another' if result.is_within else 'a training'} {result.unit}"
-    where = "have a near-copy in the corpus" if result.is_within else "are in the training set"
     return Section(
         title="Overlap",
         anchor="overlap",
@@ -41,7 +40,9 @@ def section_of(measured: Measured, *, threshold: float = LEAK, contamination: Co
         ],
         lead=f"{result.count_over(threshold):,} of {result.n_test:,} {units} overlap with {others} by more than "
         f"{threshold:g}; {result.identical:,} are identical to one.",
-        verdict=Verdict(f"of the {units} {where}", share, level, number_format=".1%"),
+        verdict=Verdict(
+            f"of the {units} overlap {others} by more than {threshold:g}", share, level, number_format=".1%"
+        ),
         origin=result.origin,
     )
 

@@ -40,7 +40,7 @@ def section_of(
         question="What does the encoding of a context know?",
         blocks=list(_blocks(result, labels or {}, pictures)),
         lead=_lead(name, known, of),
-        verdict=Verdict(f"of {of} tasks that {name} knows more of than a bag of words", known, _level(known, of), "d"),
+        verdict=Verdict(f"of {of} tasks {name} knows better than a bag of words does", known, _level(known, of), "d"),
         origin=result.origin,
     )
 

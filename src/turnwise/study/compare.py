@@ -71,8 +71,8 @@ def compare(first: str | Path, second: str | Path, *, resampling: Resampling | N
     sides = [{one.name: one for one in read_runs([folder])} for folder in (first, second)]
     shared = _shared(*sides)
     if not shared:
-        kinds = [", ".join(sorted({one.run.instrument for one in side.values()})) for side in sides]
-        raise UsageError(f"{first} and {second} share no run: they are of {kinds[0]}, and of {kinds[1]}.")
+        names = [", ".join(side) for side in sides]
+        raise UsageError(f"{first} and {second} share no run: one has {names[0]}; the other {names[1]}.")
     how, changes, left_out = resampling or Resampling(), {}, []
     for before, after in shared:
         if before.run.instrument == "corpus":
@@ -82,11 +82,19 @@ def compare(first: str | Path, second: str | Path, *, resampling: Resampling | N
         read = [one.run.origin.corpus for one in (before, after)]
         if read[0] != read[1]:
             left_out.append(f"{before.name}: other dialogues ({', then '.join(read)}), paired by their ids alone")
+        left_out += [f"{before.name}: {one}" for one in _told_otherwise(before, after)]
         for (model, what), (old, new) in pairs.items():
             changes[before.name, model, what] = _changed(before.name, model, what, old, new, how)
     corrected = correct({key: one.comparison for key, one in changes.items()})
     found = [Change(**{**vars(one), "comparison": corrected[key]}) for key, one in changes.items()]
     return Compared(str(first), str(second), found, left_out)
+
+
+def _told_otherwise(before: Placed, after: Placed) -> list[str]:
+    """Settings that differ, such as the training side of an overlap: then numbers differ for other reasons too."""
+    old, new = before.run.origin.settings, after.run.origin.settings
+    names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    return [f"{name} was {old.get(name)}, and is {new.get(name)}" for name in names]
 
 
 def _shared(first: Mapping[str, Placed], second: Mapping[str, Placed]) -> list[tuple[Placed, Placed]]:
@@ -106,8 +114,12 @@ def _pairs(
     new = {(renamed.get(model, model), what): items for (model, what), items in second.items()}
     arrow = {models[0][0]: f"{models[0][0]} → {models[1][0]}"} if renamed and models[0] != models[1] else {}
     pairs = {(arrow.get(key[0], key[0]), key[1]): (items, new[key]) for key, items in first.items() if key in new}
-    alone = dict.fromkeys(model or what for model, what in [*first.keys() - new.keys(), *new.keys() - first.keys()])
-    return pairs, [f"{one} is in one of both only" for one in alone]
+    known = [{model for model, _ in side} for side in (first, new)]
+    lonely = sorted({*first} ^ {*new})
+    alone = dict.fromkeys(
+        f"{model}, {what}" if model in known[0] & known[1] and model else model or what for model, what in lonely
+    )
+    return pairs, [f"{one}: in one of both only" for one in alone]
 
 
 def _changed(run: str, model: str, what: str, old: Items, new: Items, how: Resampling) -> Change:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from turnwise.errors import UsageError
 from turnwise.report import Run, Section, read_run
 from turnwise.report.anchor import free_name
-from turnwise.study.book import BOOK, read_steps
+from turnwise.study.book import BOOK, Step, read_steps
 from turnwise.study.page import step_sections
 
 
@@ -38,12 +38,20 @@ def read_runs(folders: Sequence[str | Path]) -> list[Placed]:
     return found
 
 
+def broken_steps(folders: Sequence[str | Path]) -> list[Step]:
+    """Steps of studies that failed."""
+    studies = [folder for folder in map(Path, folders) if (folder / BOOK).is_file()]
+    return [step for folder in studies for step in read_steps(folder).values() if step.state == "failed"]
+
+
 def joined_sections(folders: Sequence[str | Path]) -> list[Section]:
     """The sections of runs and of studies, with the steps that failed."""
     found: list[Section] = []
-    for folder in map(Path, folders):
+    for folder in map(Path, dict.fromkeys(folders)):
         is_study = (folder / BOOK).is_file()
-        found += step_sections(folder, list(read_steps(folder).values())) if is_study else [read_run(folder).section]
+        some = step_sections(folder, list(read_steps(folder).values())) if is_study else [read_run(folder).section]
+        is_named = is_study and len(folders) > 1
+        found += [replace(one, title=f"{one.title} ({folder.name})") if is_named else one for one in some]
     return found
 
 

@@ -20,6 +20,7 @@ from typing import Any, Literal
 from xml.etree import ElementTree as xml
 
 from turnwise.errors import UsageError
+from turnwise.study.book import Step
 from turnwise.study.folders import Placed
 from turnwise.study.numbers import Number, numbers_of
 from turnwise.study.tables import read_table
@@ -102,9 +103,10 @@ def read_gates(path: str | Path) -> list[Gate]:
         raise UsageError(f"{path}: {error}") from error
 
 
-def pass_gates(gates: Sequence[Gate], runs: Sequence[Placed]) -> list[Passage]:
-    """Test every gate on the numbers of runs."""
-    return [_passed(gate, runs) for gate in gates]
+def pass_gates(gates: Sequence[Gate], runs: Sequence[Placed], broken: Sequence[Step] = ()) -> list[Passage]:
+    """Test every gate on the numbers of runs; a step of a study that failed is a gate that is shut."""
+    failed = [Passage(Gate(one.name, "done", min=1), None, f"the step failed ({one.reason})") for one in broken]
+    return [*(_passed(gate, runs) for gate in gates), *failed]
 
 
 def _passed(gate: Gate, runs: Sequence[Placed]) -> Passage:
@@ -113,14 +115,14 @@ def _passed(gate: Gate, runs: Sequence[Placed]) -> Passage:
     if not asked:
         known = ", ".join(dict.fromkeys(f"{one.run.instrument} on {one.corpus}" for one in runs))
         return Passage(gate, None, f"not measured; the runs are {known}")
-    numbers = [number for one in asked for number in numbers_of(one.run.data)]
-    found = [one for one in numbers if _is_meant(one, gate)]
-    nearest = min((len(one.path) for one in found), default=0)  # a model's own number, not that of a part of it
-    found = [one for one in found if len(one.path) == nearest]
+    numbers = [(one.name, number) for one in asked for number in numbers_of(one.run.data)]
+    found = [one for one in numbers if _is_meant(one[1], gate)]
+    nearest = min((len(one.path) for _, one in found), default=0)  # a model's own number, not that of a part of it
+    found = [one for one in found if len(one[1].path) == nearest]
     if len(found) == 1:
-        return _tested(gate, found[0])
+        return _tested(gate, found[0][1])
     if not found:
-        near = [one for one in numbers if one.path[-1] == gate.value.split(".")[-1]] or numbers
+        near = [one for one in numbers if one[1].path[-1] == gate.value.split(".")[-1]] or numbers
         return Passage(gate, None, f"no such number; there are {_listed(near)}")
     return Passage(gate, None, f"{len(found)} numbers are called so: {_listed(found)}; name model, set or corpus")
 
@@ -150,8 +152,8 @@ def _tested(gate: Gate, number: Number) -> Passage:
     return Passage(gate, number.interval[0 if gate.bound == "low" else 1])
 
 
-def _listed(numbers: Sequence[Number]) -> str:
-    shown = [" / ".join(one.path) for one in numbers[:SHOWN]]
+def _listed(numbers: Sequence[tuple[str, Number]]) -> str:
+    shown = [f"{'.'.join(one.path)} of {run}" for run, one in numbers[:SHOWN]]
     return "; ".join(shown) + (f"; and {len(numbers) - SHOWN} more" if len(numbers) > SHOWN else "")
 
 

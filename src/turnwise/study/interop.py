@@ -19,7 +19,9 @@ LOWER_IS_BETTER = frozenset(
     ("das_ratio", "das_ratio_of_means", "das_ratio_median", "distraction_percent", "perplexity", "mse", "share_over",
      "identical_share")
 )  # fmt: skip
+NEITHER = frozenset({"history_percent", "first_percent", "last_percent", "mean"})
 HIGHER_IS_BETTER = frozenset({"f1", "easy", "medium", "hard", "pearson", "spearman", "kendall", "share_of_ceiling"})
+ASIDE = ("comparisons", "about", "selection")  # parts of a run's data that are not its numbers
 LONGEST_NAME, LONGEST_TAG = 250, 5000  # that MLflow keeps
 # What a model card shows of each instrument: the last part of a path.
 SHOWN = {
@@ -41,12 +43,14 @@ class Exported:
 
 
 def exported(runs: Sequence[Placed]) -> Iterator[Exported]:
-    """Every number that an instrument found; the counts of a corpus are no findings."""
-    for placed in (one for one in runs if one.run.instrument != "corpus"):
+    """Every number that an instrument found; counts and settings are no findings."""
+    for placed in (one for one in runs if one.run.instrument in SHOWN):
         models = placed.run.data.get("models")
         names = set(models) if isinstance(models, Mapping) else set()
         for number in numbers_of(placed.run.data):
             path = number.path
+            if not {path[-1], *path[-2:-1]} & (LOWER_IS_BETTER | HIGHER_IS_BETTER | NEITHER) or path[0] in ASIDE:
+                continue
             is_models = path[0] == "models" and len(path) > 2 and path[1] in names
             model, rest = (path[1], path[2:]) if is_models else ("", path)
             yield Exported(placed, model, rest, number)
@@ -108,21 +112,23 @@ def to_model_card(runs: Sequence[Placed], model: str = "") -> str:
     if model and model not in known:
         raise unknown_name("model", model, known)
     shown = [one for one in exported(runs) if _is_shown(one) and (not model or one.model in ("", model))]
-    results = [
-        {
-            "task": {"type": "text-generation", "name": one.placed.run.section.question},
-            "dataset": {"name": one.placed.corpus, "type": one.placed.corpus},
-            "metrics": [{"type": _word("_".join(one.rest)), "name": _title(one), "value": one.number.value}],
-        }
-        for one in shown
-    ]
+    models = [model] if model else [one for one in dict.fromkeys(one.model for one in shown) if one] or ["model"]
+    entries = [{"name": name, "results": [_entry(one) for one in shown if one.model in ("", name)]} for name in models]
     # JSON is YAML; quotes of its own keep any name from being read as something else.
-    index = json.dumps([{"name": model or "model", "results": results}], ensure_ascii=False)
+    index = json.dumps(entries, ensure_ascii=False)
     lines = ["---", f"model-index: {index}", "---", "", "## Evaluation by Turnwise", ""]
     lines += ["| instrument | corpus | model | number | value | 95 % interval | n |", "|---|---|---|---|--:|--:|--:|"]
     lines += [_row(one) for one in shown]
     lines += ["", *(f"- {one.name}: `{one.run.origin.signature.replace('`', '')}`" for one in runs), ""]
     return "\n".join(lines)
+
+
+def _entry(one: Exported) -> dict[str, Any]:
+    return {
+        "task": {"type": "text-generation", "name": one.placed.run.section.question},
+        "dataset": {"name": one.placed.corpus, "type": one.placed.corpus},
+        "metrics": [{"type": _word("_".join(one.rest)), "name": _title(one), "value": one.number.value}],
+    }
 
 
 def _is_shown(one: Exported) -> bool:
@@ -176,7 +182,9 @@ def log_to_mlflow(runs: Sequence[Placed], *, uri: str | None = None, experiment:
                 mlflow.log_artifact(str(one.folder / "report.html"), one.name)
             return str(run.info.run_id)
     except mlflow.exceptions.MlflowException as error:
-        raise UsageError(f"MLflow would not take the results: {' '.join(str(error).split())}") from error
+        said = " ".join(str(error).split())
+        advice = "Give --uri of a tracking server; for a local one, sqlite:///mlflow.db, install the whole of mlflow."
+        raise UsageError(f"MLflow would not take the results ({said}). {advice}") from error
 
 
 def _metric(key: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from turnwise.corpus import Corpus
+from turnwise.errors import UsageError
 from turnwise.instruments import Progress
 from turnwise.record import version
 from turnwise.report.anchor import slug
@@ -61,6 +62,8 @@ def found_source(wish: ModelWish, *, device: str) -> Source:
 
     assert wish.path is not None
     require_torch("A dialogue model")
+    if not Path(wish.path).exists() and len(Path(wish.path).parts) > 1 and Path(wish.path).parent.exists():
+        raise UsageError(f"{wish.path}: expected a model's folder, found nothing there.")  # and no name for a hub
     check_model(wish.path)
     options = {"device": choose_device(device), "dtype": wish.dtype, "batch_size": wish.batch_size}
     return Source(wish.path, options, _identity(wish.path, options))

@@ -42,7 +42,7 @@ def numbers_of(data: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[
             yield from numbers_of(value, (*path, str(key)))
         elif _is_number(value):
             beside = intervals.get(key) or (data.get("interval") if first else None)
-            yield Number((*path, str(key)), float(value), _pair(beside), data.get("n"))
+            yield Number((*path, str(key)), float(value), _pair(beside), data.get("n", data.get("samples")))
             first = False
 
 

@@ -18,20 +18,18 @@ TITLES = {
     "distract": "Distraction",
     "probe": "Probes",
     "engage": "Engagement",
+    "compare": "Compared",
 }
 
 
 def sections_of(folder: Path, steps: Sequence[Step], plan: Plan, *, dealt: Sequence[str] = ()) -> list[Section]:
-    """A section for each step, then the comparison with an earlier study where there is one, then the steps."""
-    found = step_sections(folder, steps)
-    if plan.against is not None:
-        found.append(_compared(folder, Path(plan.against)))
+    """A section for each step, then the steps themselves."""
     told = [
         f"{name} has one split: one in ten of its dialogues was held out for validation and one for testing "
         f"(seed {plan.seed}), for models and instruments alike; overlap was measured within the whole."
         for name in dealt
     ]
-    return [*found, _made(steps, told)]
+    return [*step_sections(folder, steps), _made(steps, told)]
 
 
 def step_sections(folder: Path, steps: Sequence[Step]) -> list[Section]:
@@ -56,7 +54,8 @@ def _missing(step: Step) -> Section:
     is_broken = step.state == "failed"
     about = f"{TITLES.get(step.instrument, step.name)}{f': {step.corpus}' if step.corpus else ''}"
     title = step.name.capitalize() if step.instrument == "model" else about
-    question = INSTRUMENTS[step.instrument].question if step.instrument in INSTRUMENTS else "Can it be loaded?"
+    others = {"model": "Can it be loaded?", "compare": "What has changed?"}
+    question = others.get(step.instrument) or INSTRUMENTS[step.instrument].question
     then = "The whole trace is in the study's folder under failures/. Run the study again when it is mended: "
     text = f"{step.reason}\n\n{then}what is done is kept." if is_broken else step.reason
     return Section(
@@ -67,17 +66,6 @@ def _missing(step: Step) -> Section:
         lead="This step failed; the others went on." if is_broken else "Not measured.",
         verdict=Verdict(f"{step.name}: failed", "–", "bad") if is_broken else None,
     )
-
-
-def _compared(folder: Path, earlier: Path) -> Section:
-    from turnwise.study.compare import compare, section_of
-
-    try:
-        return section_of(compare(earlier, folder))
-    except Exception as error:  # an earlier study's fault must not cost this one its page
-        lead = "The earlier study could not be compared with."
-        told = f"{type(error).__name__}: {error}"
-        return Section("Compared", "compared", "What has changed?", [Prose(told)], lead=lead)
 
 
 def _made(steps: Sequence[Step], told: Sequence[str]) -> Section:

@@ -27,10 +27,11 @@ from turnwise.atomic import whole_file
 from turnwise.corpus import Corpus, resplit
 from turnwise.errors import MissingExtraError, TurnwiseError, UsageError
 from turnwise.instruments import INSTRUMENTS, Bench, CorpusShown, Progress
-from turnwise.record import version
-from turnwise.report import read_run, render
+from turnwise.record import Origin, version
+from turnwise.report import read_run, render, write_run
 from turnwise.report.anchor import free_name, slug
 from turnwise.study.book import Book, Step
+from turnwise.study.compare import compare, section_of
 from turnwise.study.models import Models, Source, fingerprint, found_source, trained_folder, trained_source
 from turnwise.study.page import sections_of
 from turnwise.study.plan import Ask, ModelWish, Plan
@@ -94,6 +95,8 @@ def run_study(
     session = _Session(plan, folder, dict(given or {}), watcher or Unseen())
     for name, ask, corpus in _steps(plan):
         session.take(name, ask, corpus)
+    if plan.against is not None:
+        session.hold_against(Path(plan.against))
     return session.finish()
 
 
@@ -288,6 +291,25 @@ class _Session:
     def dealt_names(self) -> list[str]:
         """Corpora of one split that were dealt."""
         return [name for name, one in self.dealt.items() if one is not self.corpora[name]]
+
+    def hold_against(self, earlier: Path) -> None:
+        """Compare with an earlier study; a step like the others, done anew each time."""
+        step, begin = Step("compared", "compare", "", "done", run="runs/compared"), time.monotonic()
+        try:
+            self.book.keep([one.name for one in self.taken])
+            compared = compare(earlier, self.folder)
+            section = section_of(compared)
+            write_run(
+                self.folder / step.run,
+                instrument="compare",
+                data=compared.to_dict(),
+                section=section,
+                origin=section.origin or Origin(),
+            )
+        except Exception as error:  # an earlier study's fault must not cost this one its page
+            step = replace(step, state="failed", reason=_told(error))
+            self._keep_trace(step.name, error)
+        self._end(replace(step, seconds=round(time.monotonic() - begin, 3)))
 
     def finish(self) -> Study:
         """Write the page and say how it went."""
