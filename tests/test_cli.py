@@ -138,7 +138,8 @@ def test_the_demo_writes_one_report_and_the_runs_behind_it(tmp_path: Path) -> No
     study = as_json("demo", "--out", tmp_path / "demo", "--dialogues", 60)
     page = Path(study["report"]).read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
-    result = json.loads((tmp_path / "demo" / "runs" / "corpus-concierge" / "result.json").read_text())
+    step = study["steps"][0]
+    result = json.loads((tmp_path / "demo" / step["run"] / "result.json").read_text())
     assert (result["schema_version"], result["data"]["dialogues"]) == (1, 60)
 
 

@@ -128,8 +128,8 @@ def plan_of(table: Mapping[str, Any], *, root: Path | None = None) -> Plan:
     """A plan from a table of the form of the TOML.
 
     >>> plan = plan_of({"corpora": {"small": "concierge"}, "overlap": {"threshold": 0.9}})
-    >>> [(ask.instrument, ask.wish.threshold) for ask in plan.asks]
-    [('overlap', 0.9)]
+    >>> plan.asks[0].instrument, plan.asks[0].wish.threshold
+    ('overlap', 0.9)
     """
     for name in table:
         if name not in OWN and name not in ASKED:
