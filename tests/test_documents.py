@@ -133,6 +133,11 @@ def test_the_speed_of_engagement_is_what_the_benchmark_found() -> None:
     check_shown("engage.md", "engage speed", ROOT / "benchmarks" / "engage_speed.py", "--table")
 
 
+def test_the_tables_of_remaining_depth_are_what_the_study_prints() -> None:
+    check_shown("results.md", "engage depth", ROOT / "examples" / "trained_engagement.py", "--table", "depth")
+    check_shown("results.md", "engage people", ROOT / "examples" / "trained_engagement.py", "--table", "people")
+
+
 def test_the_table_of_the_chat_model_is_what_the_study_prints() -> None:
     check_shown("results.md", "chat model", ROOT / "examples" / "chat_model.py", "--table")
 
