@@ -256,12 +256,11 @@ def test_a_study_that_is_killed_ten_times_ends_with_the_numbers_of_an_unbroken_o
     while kills < 10:
         process = subprocess.Popen([*command, str(folder)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(rng.uniform(0.2, 0.9) * whole)
-        if process.poll() is not None:  # it had come to its end: what is done tells nothing, so begin anew
-            assert process.returncode == 0
+        process.send_signal(signal.SIGKILL)
+        if process.wait() == 0:  # it had come to its end before: what is done tells nothing, so begin anew
             shutil.rmtree(folder)
             continue
-        process.send_signal(signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL
+        assert process.returncode == -signal.SIGKILL
         kills += 1
     subprocess.run([*command, str(tmp_path / "killed")], check=True, capture_output=True)
     unbroken, resumed = (numbers(tmp_path / name) for name in ("whole", "killed"))
