@@ -15,7 +15,7 @@ from turnwise.record import Origin
 from turnwise.report import Column, Prose, Section, Table, Verdict
 from turnwise.report.section import Level
 from turnwise.study.folders import Placed, read_runs
-from turnwise.study.items import Items, items_of
+from turnwise.study.items import READERS, Items, items_of
 
 SURE = 0.05  # of p-values corrected over the whole table
 
@@ -75,7 +75,7 @@ def compare(first: str | Path, second: str | Path, *, resampling: Resampling | N
         raise UsageError(f"{first} and {second} share no run: one has {names[0]}; the other {names[1]}.")
     how, changes, left_out = resampling or Resampling(), {}, []
     for before, after in shared:
-        if before.run.instrument == "corpus":
+        if before.run.instrument not in READERS:  # corpora, and earlier comparisons
             continue
         pairs, unpaired = _pairs(items_of(before.folder, before.run), items_of(after.folder, after.run))
         left_out += [f"{before.name}: {one}" for one in unpaired]
