@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -192,16 +192,18 @@ def load_models(given: Sequence[str], **options: Any) -> dict[str, DialogueModel
     return {label: _load(path, **options) for label, path in named_paths(given).items()}
 
 
-def named_paths(given: Sequence[str]) -> dict[str, str]:
+def named_paths(
+    given: Sequence[str], *, kind: str = "models", label: Callable[[str, Sequence[str]], str] | None = None
+) -> dict[str, str]:
     """Paths by label: the name before a `=`, or the last part of the path that tells them apart."""
     found: dict[str, str] = {}
     for one in given:
-        label, is_named, path = one.partition("=")
+        name, is_named, path = one.partition("=")
         path = path if is_named else one
-        label = label if is_named else _label(path, given)
-        if label in found:
-            raise UsageError(f"Two models are called '{label}': name them, such as first={path}.")
-        found[label] = path
+        name = name if is_named else (label or _label)(path, given)
+        if name in found:
+            raise UsageError(f"Two {kind} are called '{name}': name them, such as first={path}.")
+        found[name] = path
     return found
 
 

@@ -173,7 +173,7 @@ def compare(
         return
     rows = [
         [one.model or one.run, one.what, in_one_line(one.comparison.difference, ".4g"), one.comparison.p_holm,
-         {True: "better", False: "worse", None: ""}[one.is_better]]
+         one.said]
         for one in found.changes
     ]  # fmt: skip
     print_table(["model", "number", "after minus before", "p (Holm)", "for sure"], rows)
@@ -222,6 +222,7 @@ def _plan(
 ) -> Plan:
     from dataclasses import replace
 
+    from turnwise.corpus.load import name_of
     from turnwise.study import plan_of, read_plan
 
     given = {key: value for key, value in changes.items() if value is not None}
@@ -231,25 +232,12 @@ def _plan(
         return replace(read_plan(file), **given)
     if not corpora:
         raise UsageError("Give the study's TOML, or --corpus with dialogues. Try: turnwise study init")
-    named = {name: {"path": path, **({"limit": limit} if limit else {})} for name, path in _named(corpora).items()}
+    paths = named_paths(corpora, kind="corpora", label=lambda path, _: name_of([path]))
+    named = {name: {"path": path, **({"limit": limit} if limit else {})} for name, path in paths.items()}
     table: dict[str, Any] = {"corpora": named, "models": named_paths(models), **given}
     if instruments is not None:
         table["instruments"] = instruments.replace(" ", "").split(",")
     return plan_of(table)
-
-
-def _named(corpora: Sequence[str]) -> dict[str, str]:
-    """Corpora by the names that they are given, or by those of their files."""
-    from turnwise.corpus.load import name_of
-
-    found: dict[str, str] = {}
-    for one in corpora:
-        label, is_named, path = one.partition("=")
-        name = label if is_named else name_of([one])
-        if name in found:
-            raise UsageError(f"Two corpora are called '{name}': name them, such as first={path or one}.")
-        found[name] = path if is_named else one
-    return found
 
 
 def _show_plan(plan: Plan, out: Path, *, json: bool) -> None:

@@ -42,6 +42,11 @@ class Change:
             return None
         return (value > 0) == (self.best == "high")
 
+    @property
+    def said(self) -> str:
+        """The same in a word, or none."""
+        return {True: "better", False: "worse", None: ""}[self.is_better]
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
         named = {"run": self.run, "model": self.model, "what": self.what, "first": self.first, "second": self.second}
@@ -124,14 +129,11 @@ def _pairs(
 
 def _changed(run: str, model: str, what: str, old: Items, new: Items, how: Resampling) -> Change:
     """One number on the items that both have a number for."""
-    places = {key: place for place, key in enumerate(new.keys)}
-    both = [
-        (place, places[key])
-        for place, key in enumerate(old.keys)
-        if key in places and old.is_scored[place] and new.is_scored[places[key]]
-    ]
+    is_old, is_new = old.is_scored, new.is_scored
+    places = {key: place for place, key in enumerate(new.keys) if is_new[place]}
+    both = [(place, places[key]) for place, key in enumerate(old.keys) if is_old[place] and key in places]
     before, after = (side.at([pair[number] for pair in both]) for number, side in enumerate((old, new)))
-    only = (int(old.is_scored.sum()) - len(both), int(new.is_scored.sum()) - len(both))
+    only = (int(is_old.sum()) - len(both), int(is_new.sum()) - len(both))
     origin = Origin(settings={"compared": what, **({"model": model} if model else {})})
     comparison = _compared(after, before, how, origin)
     values = [_value(one) if both else None for one in (before, after)]
@@ -173,10 +175,9 @@ def section_of(compared: Compared) -> Section:
         Column("run"), Column("model"), Column("number"), Column("before", ".4g"), Column("after", ".4g"),
         Column("difference", ".4g"), Column("p (Holm)", ".3g"), Column("items", ",d"), Column("for sure"),
     ]  # fmt: skip
-    said = {True: "better", False: "worse", None: ""}
     rows = [
         [one.run, one.model, one.what, one.first, one.second, one.comparison.difference, one.comparison.p_holm,
-         one.items, said[one.is_better]]
+         one.items, one.said]
         for one in changes
     ]  # fmt: skip
     notes = [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -15,6 +13,7 @@ from turnwise.errors import UsageError
 from turnwise.instruments import Progress
 from turnwise.record import version
 from turnwise.report.anchor import slug
+from turnwise.study.keys import digest, fingerprint
 from turnwise.study.plan import ModelWish
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from turnwise.model.protocol import DialogueModel
 
 AT_ONCE = 4  # models that are held in memory
+KEY_LETTERS = 16  # of a model's key, in the name of its folder
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def trained_folder(wish: ModelWish, name: str, corpus: Corpus, folder: Path, *, 
     place = choose_device(device).partition(":")[0]
     learnt = {key: value for key, value in asdict(wish).items() if key not in ("path", "dtype", "batch_size")}
     parts = [version(), learnt, _part(corpus, wish).fingerprint, place]
-    return folder / f"{slug(name, default='model')}-{_digest(parts)}"
+    return folder / f"{slug(name, default='model')}-{digest(parts)[:KEY_LETTERS]}"
 
 
 def _changed(settings: Any, recipe: Any, changes: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -152,20 +152,5 @@ def _identity(path: str, options: Mapping[str, Any]) -> str:
 
     place = find_checkpoint(path) if is_checkpoint(path) else Path(path)
     if not place.exists():
-        return _digest([load(path, **options, quiet=True).name, options])
-    return _digest([fingerprint(place), options])
-
-
-def fingerprint(path: str | Path) -> str:
-    """Of a file, or of all files in a folder; of what is neither, its name."""
-    from turnwise.model.vouched import sha256
-
-    place = Path(path)
-    if not place.exists():
-        return str(path)
-    files = [place] if place.is_file() else sorted(one for one in place.rglob("*") if one.is_file())
-    return _digest([(str(file.relative_to(place)), sha256(file)) for file in files])
-
-
-def _digest(parts: Any) -> str:
-    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
+        return digest([load(path, **options, quiet=True).name, options])
+    return digest([fingerprint(place), options])

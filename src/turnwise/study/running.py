@@ -12,8 +12,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
 import time
 import traceback
@@ -32,7 +30,8 @@ from turnwise.report import read_run, render, write_run
 from turnwise.report.anchor import free_name, slug
 from turnwise.study.book import Book, Step
 from turnwise.study.compare import compare, section_of
-from turnwise.study.models import Models, Source, fingerprint, found_source, trained_folder, trained_source
+from turnwise.study.keys import digest, fingerprint
+from turnwise.study.models import Models, Source, found_source, trained_folder, trained_source
 from turnwise.study.page import sections_of
 from turnwise.study.plan import Ask, ModelWish, Plan
 
@@ -275,7 +274,7 @@ class _Session:
         models = {name: one.identity for name, one in sources.items()}
         read = {path: fingerprint(path) for path in INSTRUMENTS[ask.instrument].reads(ask.wish)}
         parts = [version(), ask.to_dict(), corpus.name, corpus.fingerprint, models, read, self.plan.seed]
-        return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+        return digest(parts)
 
     # --- The end ------------------------------------------------------------------------------------------------------
 
