@@ -20,7 +20,7 @@ from turnwise.cli.console import (
     print_json,
     print_table,
 )
-from turnwise.errors import UsageError, unknown_name
+from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
     from turnwise.model.estimate import Estimate
@@ -137,17 +137,14 @@ def _changed(
     settings: Settings, recipe: Recipe, changes: Sequence[str], more: Mapping[str, Any]
 ) -> tuple[Settings, Recipe]:
     """Settings and recipe with what --set and the options of their own change in them."""
+    from turnwise.model.settings import changed, read_word
+
     words = dict(_pair(one) for given in changes for one in given.split())
-    ours, theirs = settings.to_dict().keys(), recipe.to_dict().keys()
-    for name in words:
-        if name not in ours and name not in theirs:
-            raise unknown_name("setting", name, [*ours, *theirs])
-    settings = settings.override({name: word for name, word in words.items() if name in ours})
+    settings, recipe = changed(settings, recipe, {name: read_word(word) for name, word in words.items()})
     for name in words:
         if name in settings.ignored:
             model = f"encoder {settings.encoder} and attention {settings.attention}"
             raise UsageError(f"--set {name}={words[name]} would change nothing in a model with {model}. Leave it out.")
-    recipe = recipe.override({name: word for name, word in words.items() if name in theirs})
     return settings, recipe.from_dict({**recipe.to_dict(), **{k: v for k, v in more.items() if v is not None}})
 
 

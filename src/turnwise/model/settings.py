@@ -46,7 +46,7 @@ class Checked:
 
     def override(self, values: Mapping[str, str]) -> Self:
         """The same with some values given as words on a command line: ``{"layers": "2", "integration": "true"}``."""
-        return self.from_dict({**self.to_dict(), **{name: _read(word) for name, word in values.items()}})
+        return self.from_dict({**self.to_dict(), **{name: read_word(word) for name, word in values.items()}})
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,18 @@ def _types(record: type[Checked]) -> dict[str, Any]:
     return {field.name: hints[field.name] for field in dataclasses.fields(record)}
 
 
-def _read(word: str) -> Any:
+def changed(settings: Settings, recipe: Recipe, values: Mapping[str, Any]) -> tuple[Settings, Recipe]:
+    """Both with some values changed, each in the one that has it."""
+    ours, theirs = settings.to_dict(), recipe.to_dict()
+    for name in values:
+        if name not in ours and name not in theirs:
+            raise unknown_name("setting", name, [*ours, *theirs])
+    new = [{**old, **{name: value for name, value in values.items() if name in old}} for old in (ours, theirs)]
+    return settings.from_dict(new[0]), recipe.from_dict(new[1])
+
+
+def read_word(word: str) -> Any:
+    """The value that a word on a command line means."""
     try:
         return json.loads({"none": "null", "None": "null"}.get(word, word))
     except json.JSONDecodeError:

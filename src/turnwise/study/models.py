@@ -76,11 +76,12 @@ def trained_source(
     from turnwise.distract import AttentionLoss, InsertDistractions
     from turnwise.model import preset, train
     from turnwise.model.loading import choose_device, require_torch
+    from turnwise.model.settings import changed
 
     require_torch("Training")
     assert wish.preset is not None
     chosen, place = preset(wish.preset), choose_device(device)
-    settings, recipe = _changed(chosen.settings, chosen.recipe, wish.set)
+    settings, recipe = changed(chosen.settings, chosen.recipe, wish.set)
     out = trained_folder(wish, name, corpus, folder, device=device)
     train(
         _part(corpus, wish),
@@ -112,20 +113,6 @@ def trained_folder(wish: ModelWish, name: str, corpus: Corpus, folder: Path, *, 
     learnt = {key: value for key, value in asdict(wish).items() if key not in ("path", "dtype", "batch_size")}
     parts = [version(), learnt, _part(corpus, wish).fingerprint, place]
     return folder / f"{slug(name, default='model')}-{digest(parts)[:KEY_LETTERS]}"
-
-
-def _changed(settings: Any, recipe: Any, changes: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Settings and recipe with what the plan changes in them."""
-    from turnwise.errors import unknown_name
-
-    ours, theirs = settings.to_dict().keys(), recipe.to_dict().keys()
-    for name in changes:
-        if name not in ours and name not in theirs:
-            raise unknown_name("setting", name, [*ours, *theirs])
-    return tuple(
-        one.from_dict({**one.to_dict(), **{name: value for name, value in changes.items() if name in known}})
-        for one, known in ((settings, ours), (recipe, theirs))
-    )
 
 
 def _part(corpus: Corpus, wish: ModelWish) -> Corpus:
