@@ -175,6 +175,7 @@ def main() -> None:
         return
     labels, _ = label_all(STATE_TASKS, training, asked, Settings())
     fitted, row = ours(features, labels, arguments.device)
+    print(f"all labels in {row['seconds']:.1f} s; now scikit-learn", flush=True)
     tasks = [
         compared(one, each, features, held_out, arguments.labels, arguments.device)
         for one, each in zip(labels.values(), fitted, strict=True)
