@@ -6,21 +6,23 @@ r"""What a leak does to BLEU: Figure 2 and Tables 2 and 4 of the overlap paper, 
     python examples/leak_study.py --table memorised     # responses that are references, word for word
     python examples/leak_study.py --table cleaned       # beside Table 4
 
-`overlap-lstm-original-1` is trained on the original DailyDialog with one turn of context, without early stopping or
-halving, so that it can learn its training set by heart; after each epoch it answers the whole test set, and BLEU-2 is
-scored on all samples and on those whose overlap with training is at most 0.80. `overlap-lstm-cleaned-3` is trained on
-the cleaned splits with three turns of context by the preset's own recipe; its best checkpoint by validation perplexity
-answers the cleaned test samples, those without duplicates (`clean/pairs-3`). Metrics are the paper's BLEU and Dist, but
-without case: the models write small letters.
+All models are trained without early stopping or halving of the rate, so that they can learn their training set by
+heart. `overlap-lstm-original-1` learns from the original DailyDialog with one turn of context; after each epoch it
+answers the whole test set, and BLEU-2 is scored on all samples and on those whose overlap with training is at most
+0.80. `overlap-lstm-cleaned-3` learns from the cleaned splits with three turns of context, and answers the cleaned test
+samples, those without duplicates (`clean/pairs-3`). Answers are greedy, of the best checkpoint by validation perplexity
+and of the last: the paper does not say which it took. Metrics are its BLEU and Dist, but without case: the models write
+small letters.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
+import re
 import statistics
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +38,8 @@ VARIANTS = tuple(f"{preset}-{kind}" for kind in ("original-1", "cleaned-1", "cle
 LEAK = 0.8
 METRICS = ("bleu-2-overlap", "bleu-4-overlap", "distinct-1-overlap", "distinct-2-overlap")
 LONG = 8  # words, from which on a response is no commonplace
+WORD = re.compile(r"\w+")  # models write marks apart, and corpora do not always
+CHECKPOINTS = ("best", "last")
 JOINED = " __eou__ "  # between the turns of a cleaned pair's context
 SHOWN = 10  # memorised responses of a run
 # Table 4, DailyDialog: BLEU-2, BLEU-4, Dist-1, Dist-2.
@@ -57,9 +61,7 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
     data = load(arguments.corpus if kind == "original" else arguments.cleaned / "corpus")
     chosen = preset(which)
     recipe = replace(chosen.recipe, precision="bf16" if arguments.device.startswith("cuda") else "fp32")
-    recipe = replace(recipe, epochs=min(arguments.epochs, recipe.epochs))
-    if kind == "original":
-        recipe = replace(recipe, epochs=arguments.epochs, halve_when_stalled=False, patience=None)
+    recipe = replace(recipe, epochs=arguments.epochs, halve_when_stalled=False, patience=None)
     is_clean = _is_clean(data, int(turns)) if kind == "original" else None
     out = side_by_side.folder(arguments, name, seed)
     result = train(
@@ -76,26 +78,28 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
         validate=None if is_clean is None else _curve(data.split("test"), int(turns), is_clean),
         resume=True,
     )
-    checkpoint = "last" if kind == "original" else "best"
-    model = load_model(out / checkpoint, device=arguments.device, batch_size=256)
-    answers = _answers(model, data.split("test"), int(turns))
+    models = {one: load_model(out / one, device=arguments.device, batch_size=256) for one in CHECKPOINTS}
+    answers = {one: _answers(model, data.split("test"), int(turns)) for one, model in models.items()}
+    if is_clean is None:
+        pairs = arguments.cleaned / f"pairs-{turns}" / "test.parquet"
+        parts = {"all": _without_duplicates(pairs, data.split("test"), int(turns))}
+    else:
+        parts = {"all": [True] * len(is_clean), "clean": is_clean, "leaked": [not one for one in is_clean]}
     row = {
         "corpus": arguments.name,
         "variant": name,
         "seed": seed,
         "epochs": result.epochs,
         "best_epoch": result.best_epoch,
+        "perplexity": side_by_side.logged(out / "log.csv", "perplexity"),
         "seconds": result.seconds,
+        "samples": {part: sum(kept) for part, kept in parts.items()},
+        "scores": {one: {part: _scored(*some, kept) for part, kept in parts.items()} for one, some in answers.items()},
     }
     if is_clean is None:
-        kept = _without_duplicates(
-            arguments.cleaned / f"pairs-{turns}" / "test.parquet", data.split("test"), int(turns)
-        )
-        return {**row, "scores": {"all": _scored(*answers, kept)}}
-    parts = {"all": None, "clean": is_clean, "leaked": [not one for one in is_clean]}
-    scores = {part: _scored(*answers, kept) for part, kept in parts.items()}
-    learnt = memorised(data, int(turns), answers, is_clean)
-    return {**row, "scores": scores, "curves": _logged(out / "log.csv"), "clean": sum(is_clean), **learnt}
+        return row
+    curves = {part: side_by_side.logged(out / "log.csv", f"bleu_2_{part}") for part in ("all", "clean")}
+    return {**row, "curves": curves, "memorised": memorised(data, int(turns), answers["last"], is_clean)}
 
 
 def _is_clean(data: Corpus, turns: int) -> list[bool]:
@@ -127,19 +131,13 @@ def _answers(model: DialogueModel, test: Corpus, turns: int) -> tuple[list[str],
     return said, meant, [str(one["dialogue"]) for one in written]
 
 
-def _scored(
-    hypotheses: list[str], references: list[str], dialogues: list[str], kept: list[bool] | None
-) -> dict[str, Any]:
+def _scored(hypotheses: list[str], references: list[str], dialogues: list[str], kept: list[bool]) -> dict[str, Any]:
     from turnwise.metrics import Pairs, score_pairs
 
-    said, meant, whose = (_kept(column, kept) for column in (hypotheses, references, dialogues))
+    said, meant, whose = (list(compress(column, kept)) for column in (hypotheses, references, dialogues))
     scores = score_pairs(Pairs(said, meant, whose), metrics=METRICS).scores
     return {name: {key: one[key] for key in ("value", "n", "interval")} for name, one in
             ((name, score.to_dict()) for name, score in scores.items())}  # fmt: skip
-
-
-def _kept(column: list[str], kept: list[bool] | None) -> list[str]:
-    return [one for place, one in enumerate(column) if kept is None or kept[place]]
 
 
 def _curve(test: Corpus, turns: int, is_clean: list[bool]) -> Callable[[DialogueModel], Mapping[str, float]]:
@@ -162,27 +160,17 @@ def _curve(test: Corpus, turns: int, is_clean: list[bool]) -> Callable[[Dialogue
     return curve
 
 
-def _logged(log: Path) -> dict[str, list[float]]:
-    """The curves by epoch, from the log, which outlives a killed run."""
-    with log.open(newline="") as lines:
-        ended = [line for line in csv.DictReader(lines) if line.get("bleu_2_all") and line["epoch"] != "0"]
-    return {part: [round(float(line[f"bleu_2_{part}"]), 4) for line in ended] for part in ("all", "clean")}
-
-
 def memorised(
     data: Corpus, turns: int, answers: tuple[list[str], list[str], list[str]], is_clean: list[bool]
 ) -> dict[str, Any]:
     """Responses of some length that are their references, word for word, beside what training has that is nearest."""
     from turnwise.overlap.measure import Settings, measure_with_examples
 
-    def words(text: str) -> list[str]:
-        return [one for one in text.lower().split() if any(letter.isalnum() for letter in one)]
-
     said, meant, _ = answers
     found = [
         place
         for place in range(len(said))
-        if len(words(meant[place])) >= LONG and words(said[place]) == words(meant[place])
+        if len(WORD.findall(meant[place])) >= LONG and WORD.findall(said[place]) == WORD.findall(meant[place])
     ]
     nearest = measure_with_examples(
         data.split("train"), data.split("test"), choose=lambda _: found[:SHOWN], settings=Settings(context_turns=turns)
@@ -198,7 +186,7 @@ def memorised(
         for place, one in zip(found[:SHOWN], nearest, strict=True)
     ]
     leaked = sum(not is_clean[place] for place in found)
-    return {"memorised": {"count": len(found), "leaked": leaked, "examples": shown}}
+    return {"count": len(found), "leaked": leaked, "examples": shown}
 
 
 # --- Tables -----------------------------------------------------------------------------------------------------------
@@ -211,29 +199,31 @@ def curve_table(rows: list[dict[str, Any]]) -> Iterator[str]:
         if "curves" in row:
             runs.setdefault(row["variant"], []).append(row)
     most = max((len(one["curves"]["all"]) for some in runs.values() for one in some), default=0)
-    marks = [mark for mark in MARKS if mark <= most]
+    marks = sorted({mark for mark in MARKS if mark <= most} | ({most} if most else set()))
     yield f"| BLEU-2 after epoch | {' | '.join(map(str, marks))} |"
     yield "|---|" + "--:|" * len(marks)
     for name, some in runs.items():
         for part, said in (("all", "whole test set"), ("clean", f"overlap ≤ {LEAK:.2f}")):
             cells = [_mean([one["curves"][part][mark - 1] for one in some if len(one["curves"][part]) >= mark])
                      for mark in marks]  # fmt: skip
-            yield f"| {name.removesuffix('-original-1')}, {said}, {len(some)} seeds | {' | '.join(cells)} |"
+            yield f"| {name.removesuffix('-original-1')}, {said}, {len(some)} seed{'s' * (len(some) > 1)} | {' | '.join(cells)} |"
 
 
 def cleaned_table(rows: list[dict[str, Any]]) -> Iterator[str]:
     """The cleaned splits beside Table 4: means over seeds ± their standard deviation."""
-    yield "| model, turns of context | seeds | BLEU-2 | paper | BLEU-4 | paper | Dist-1 | paper | Dist-2 | paper |"
-    yield "|---|--:|" + "--:|" * 8
+    heads = " | ".join(f"{one} | paper" for one in ("BLEU-2", "BLEU-4", "Dist-1", "Dist-2"))
+    yield f"| model, turns of context | seeds | checkpoint | epoch | {heads} |"
+    yield "|---|--:|---|--:|" + "--:|" * 8
     for name, paper in TABLE_4.items():
-        some = [row["scores"]["all"] for row in rows if row["variant"] == name]
-        if not some:
-            continue
-        cells = []
-        for metric, theirs in zip(METRICS, paper, strict=True):
-            cells += [_mean([one[metric]["value"] for one in some], digits=2), f"{theirs:.2f}"]
+        some = [row for row in rows if row["variant"] == name]
         which, _, turns = name.rsplit("-", 2)
-        yield f"| {which}, {turns} | {len(some)} | {' | '.join(cells)} |"
+        for checkpoint in CHECKPOINTS if some else ():
+            epochs = "/".join(str(row["best_epoch" if checkpoint == "best" else "epochs"]) for row in some)
+            cells = [checkpoint, epochs]
+            for metric, theirs in zip(METRICS, paper, strict=True):
+                values = [row["scores"][checkpoint]["all"][metric]["value"] for row in some]
+                cells += [_mean(values, digits=2), f"{theirs:.2f}"]
+            yield f"| {which}, {turns} | {len(some)} | {' | '.join(cells)} |"
 
 
 def memorised_table(rows: list[dict[str, Any]]) -> Iterator[str]:

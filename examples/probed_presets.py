@@ -5,6 +5,7 @@ r"""What the probe paper's five models know, before and after training: the prob
     python examples/probed_presets.py personachat/ --name personachat --seeds 0 1 2 \
         --epochs 12 --device cuda --workers 15
     python examples/probed_presets.py --table            # beside the paper's Tables 5 to 7; --table mlp: 12 to 14
+    python examples/probed_presets.py --table scaled     # encodings of one scale
     python examples/probed_presets.py --agreement        # on how many tasks we come near the paper
 
 MultiWOZ: trained on the text of 2.2, probed with the annotated dialogues of 2.1, whose validation split the classifiers
@@ -14,8 +15,10 @@ training, validation and test (80, 10 and 10 %, seed 0); models learn from the f
 classifiers learn from the first and are scored on the third.
 
 Every preset is trained with its own recipe, but for 12 epochs where the paper has 25, in mixed precision, contexts cut
-to their last 100 tokens, and probed before training, at the best epoch by BLEU-2, and at the last. How many runs share
-a card is in side_by_side.py.
+to their last 100 tokens, and probed before training, at the best epoch by BLEU-2, and at the last. The paper's
+classifier punishes large weights, so encodings whose numbers hardly differ tell it nothing, whatever they know:
+`scaled` divides all of a model's by one number first. The paper does not print its batch size: `--batch 256` with
+`--name "multiwoz, batch 256"` tries another. How many runs share a card is in side_by_side.py.
 """
 
 from __future__ import annotations
@@ -40,6 +43,7 @@ PRESETS = ("lstm", "lstm-attn", "bilstm-attn", "hred", "transformer")
 CONTEXT_TOKENS = 100
 CHECKPOINTS = ("untrained", "best", "last")
 GROUPS = ("easy", "medium", "hard")
+KINDS = ("logistic", "scaled", "mlp")  # scaled: logistic regression on encodings that spread by 1
 NEAR = 5.0  # points of F1
 
 
@@ -84,6 +88,7 @@ def probed(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, Any
     recipe = replace(
         chosen.recipe,
         epochs=min(arguments.epochs, chosen.recipe.epochs),
+        batch_size=arguments.batch or chosen.recipe.batch_size,
         precision="bf16" if device.startswith("cuda") else "fp32",
     )
     out = side_by_side.folder(arguments, name, seed)
@@ -92,10 +97,12 @@ def probed(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, Any
     )
     models = {one: load_model(out / one, device=device, batch_size=256) for one in CHECKPOINTS}
     training, held_out = map(examples, parts)
+    every = {"logistic": Settings(), "scaled": Settings(is_scaled=True), "mlp": Settings("mlp")}
+    kinds = {kind: every[kind] for kind in arguments.classifiers}
     # The untrained checkpoint is a row of its own, and shuffled labels tell of the classifier: once is enough.
     found = {
-        kind: examine(models, training, held_out, settings=Settings(kind, has_controls=False), device=device)
-        for kind in arguments.classifiers
+        kind: examine(models, training, held_out, settings=replace(how, has_controls=False), device=device)
+        for kind, how in kinds.items()
     }
     rows = {kind: one.result.to_dict()["models"] for kind, one in found.items()}
     return {
@@ -104,6 +111,7 @@ def probed(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, Any
         "seed": seed,
         "epochs": result.epochs,
         "best_epoch": result.best_epoch,
+        "perplexity": side_by_side.logged(out / "log.csv", "perplexity"),
         "seconds": result.seconds,
         "skipped": found[arguments.classifiers[0]].result.to_dict()["skipped"],
         "probes": {kind: {model: _short(one) for model, one in by.items()} for kind, by in rows.items()},
@@ -122,11 +130,11 @@ def _short(one: dict[str, Any]) -> dict[str, Any]:
 
 def tables(rows: list[dict[str, Any]], kind: str) -> Iterator[str]:
     """For each corpus and preset: micro-F1 in percent, means over seeds ± standard deviation, beside the paper's."""
-    paper = json.loads(PAPER.read_text())["tables"][kind]
+    paper = json.loads(PAPER.read_text())["tables"].get(kind, {})
     rows = [row for row in rows if kind in row["probes"]]
     for corpus, preset in dict.fromkeys((row["corpus"], row["variant"]) for row in rows):
         mine = [row["probes"][kind] for row in rows if (row["corpus"], row["variant"]) == (corpus, preset)]
-        theirs = paper.get(corpus, {}).get(preset, {})
+        theirs = paper.get(_data(corpus), {}).get(preset, {})
         heads = [word for one in CHECKPOINTS for word in ((one, "paper") if theirs else (one,))]
         lines = [f"| {preset} on {corpus}, {len(mine)} seeds | {' | '.join(heads)} |", "|---|" + "--:|" * len(heads)]
         for task in mine[0]["untrained"]["tasks"]:
@@ -137,6 +145,11 @@ def tables(rows: list[dict[str, Any]], kind: str) -> Iterator[str]:
                 f"| {group} | {' | '.join(word for one in found for word in ((one, '') if theirs else (one,)))} |"
             )
         yield "\n".join(lines)
+
+
+def _data(corpus: str) -> str:
+    """The data of a row whose corpus also says how it was trained."""
+    return corpus.partition(",")[0]
 
 
 def _cells(mine: list[dict[str, Any]], theirs: dict[str, dict[str, float]], task: str) -> Iterator[str]:
@@ -162,7 +175,7 @@ def agreement(rows: list[dict[str, Any]], kind: str = "logistic") -> Iterator[st
     yield "|---|" + "--:|" * len(CHECKPOINTS)
     rows = [row for row in rows if kind in row["probes"]]
     for corpus, preset in dict.fromkeys((row["corpus"], row["variant"]) for row in rows):
-        if (theirs := paper.get(corpus, {}).get(preset)) is None:
+        if (theirs := paper.get(_data(corpus), {}).get(preset)) is None:
             continue
         mine = [row["probes"][kind] for row in rows if (row["corpus"], row["variant"]) == (corpus, preset)]
         cells = []
@@ -181,9 +194,10 @@ def main() -> None:
     side_by_side.add_options(parser, ROWS)
     parser.add_argument("--annotated", type=Path, help="a corpus with states, whose validation and test are probed")
     parser.add_argument("--name", default="multiwoz", help="of the corpus, in rows and tables")
+    parser.add_argument("--batch", type=int, help="samples of a batch, if not the preset's own number")
     parser.add_argument("--presets", nargs="+", default=PRESETS)
-    parser.add_argument("--classifiers", nargs="+", default=["logistic", "mlp"])
-    parser.add_argument("--table", nargs="?", const="logistic", choices=["logistic", "mlp"])
+    parser.add_argument("--classifiers", nargs="+", default=KINDS, choices=KINDS)
+    parser.add_argument("--table", nargs="?", const="logistic", choices=KINDS)
     parser.add_argument("--agreement", action="store_true", help="how often we come near the paper")
     arguments = parser.parse_args()
     if arguments.agreement:

@@ -8,6 +8,7 @@ share its time well only under NVIDIA's MPS (`nvidia-cuda-mps-control -d`).
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import shutil
 import subprocess
@@ -79,6 +80,13 @@ def folder(arguments: argparse.Namespace, name: str, seed: int) -> Path:
 def read(rows: Path) -> list[Row]:
     """The rows that are there."""
     return json.loads(rows.read_text()) if rows.exists() else []
+
+
+def logged(log: Path, column: str) -> list[float]:
+    """A column of a training log by epoch, from the first on; the log outlives a killed run."""
+    with log.open(newline="") as lines:
+        ended = [line for line in csv.DictReader(lines) if line["perplexity"] and line["epoch"] != "0"]
+    return [round(float(line[column]), 4) for line in ended]
 
 
 def _made(one: tuple[str, int]) -> Row | None:

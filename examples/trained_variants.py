@@ -20,7 +20,6 @@ How many runs share a card is in side_by_side.py.
 from __future__ import annotations
 
 import argparse
-import csv
 import math
 import re
 import statistics
@@ -110,21 +109,12 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
         "parameters": result.parameters,
         "epochs": result.epochs,
         "best_epoch": result.best_epoch,
-        **curves(out / "log.csv"),
+        "losses": side_by_side.logged(out / "log.csv", "loss"),
+        "validation": side_by_side.logged(out / "log.csv", "perplexity"),
         "seconds": result.seconds,
         **said(model, data.split("test")),
         "contexts": without_context(model, data.split("test")),
         **looked(model, data, has_attention=settings.attention != "none"),
-    }
-
-
-def curves(log: Path) -> dict[str, list[float]]:
-    """Training loss and validation perplexity by epoch, from the log, which outlives a killed run."""
-    with log.open(newline="") as lines:
-        ended = [line for line in csv.DictReader(lines) if line["perplexity"] and line["epoch"] != "0"]
-    return {
-        "losses": [float(line["loss"]) for line in ended],
-        "validation": [float(line["perplexity"]) for line in ended],
     }
 
 

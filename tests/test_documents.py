@@ -124,6 +124,10 @@ def test_the_speeds_of_probing_are_those_committed() -> None:
     check_shown("probe.md", "probe speed", ROOT / "benchmarks" / "probe_speed.py", "--table")
 
 
+def test_the_curves_of_the_leak_are_what_the_study_prints() -> None:
+    check_shown("results.md", "leak curves", ROOT / "examples" / "leak_study.py", "--table", "curves")
+
+
 def test_the_table_of_probed_presets_is_what_the_study_prints() -> None:
     check_shown("results.md", "probes", ROOT / "examples" / "probed_presets.py", "--table")
     check_shown("results.md", "probe agreement", ROOT / "examples" / "probed_presets.py", "--agreement")

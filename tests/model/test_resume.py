@@ -96,11 +96,11 @@ def interrupted_at(epoch: int, done: int) -> Any:
     return progress
 
 
-@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
+@pytest.mark.parametrize(("optimiser", "warmup"), [("sgd", 0), ("adam", 0), ("adam", 15)])
 def test_a_run_stopped_within_an_epoch_goes_on_from_the_last_one(
-    optimiser: Any, corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+    optimiser: Any, warmup: int, corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
 ) -> None:
-    chosen = replace(recipe, optimiser=optimiser, epochs=2, halve_when_stalled=True)
+    chosen = replace(recipe, optimiser=optimiser, warmup=warmup, epochs=2, halve_when_stalled=True)
     run(corpus, settings, chosen, tmp_path / "whole")
     with pytest.raises(Interrupted):
         run(corpus, settings, chosen, tmp_path / "broken", progress=interrupted_at(2, 9))

@@ -178,12 +178,25 @@ def test_the_best_can_be_chosen_by_bleu(
     assert run(corpus, settings, recipe, tmp_path / "run", best_by="bleu-2").best_epoch == 2
 
 
+def moved(folder: Path, *names: str) -> float:
+    """How far apart the weights of two checkpoints are."""
+    before, after = (load_file(folder / name / "weights.safetensors") for name in names)
+    return math.sqrt(sum(float((before[name] - after[name]).square().sum()) for name in before))
+
+
 def test_gradients_are_clipped(corpus: Corpus, settings: Settings, tmp_path: Path) -> None:
     recipe = Recipe("sgd", 1.0, epochs=1, batch_size=1000, clip=0.01)  # one step: it moves by the clip at most
     run(corpus, settings, recipe, tmp_path / "run")
-    before, after = (load_file(tmp_path / "run" / name / "weights.safetensors") for name in ("untrained", "last"))
-    moved = math.sqrt(sum(float((before[name] - after[name]).square().sum()) for name in before))
-    assert moved == pytest.approx(0.01, rel=1e-3)
+    assert moved(tmp_path / "run", "untrained", "last") == pytest.approx(0.01, rel=1e-3)
+
+
+def test_the_rate_rises_in_the_beginning(corpus: Corpus, settings: Settings, tmp_path: Path) -> None:
+    recipe = Recipe("sgd", 1.0, warmup=4, epochs=1, batch_size=1000, clip=0.01)  # one step at a quarter of the rate
+    run(corpus, settings, recipe, tmp_path / "run")
+    assert moved(tmp_path / "run", "untrained", "last") == pytest.approx(0.01 / 4, rel=1e-3)
+    longer = replace(recipe, epochs=6)
+    result = run(corpus, settings, longer, tmp_path / "longer")
+    assert [one.rate for one in result.history] == [0.25, 0.5, 0.75, 1, 1, 1, 1]  # of the step that comes next
 
 
 # --- Transforms and extra losses --------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import csv
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from itertools import count, cycle
@@ -19,6 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from turnwise.atomic import MARK, restore, whole_file
 from turnwise.engage import storage
@@ -208,14 +210,19 @@ class Run:
         return self.state.step >= self.plan.recipe.steps or (patience is not None and self.state.waited >= patience)
 
     def step(self, batch: Batch) -> Tensor:
-        """Learn from one batch; its loss."""
+        """Learn from one batch; its loss.
+
+        Fused attention adds gradients up in the order in which a GPU's blocks end, so equal seeds would give unequal
+        weights: it is computed in steps there.
+        """
         recipe, step = self.plan.recipe, self.state.step
         seed_step(self.plan.seed, step)
         for group in self.optimiser.param_groups:
             group["lr"] = group["usual"] * recipe.rate_at(step)
         self.encoder.network.train()
         try:
-            vectors = self.encoder.encode(batch.ids, self.plan.settings)
+            with sdpa_kernel(SDPBackend.MATH) if self.encoder.device.type == "cuda" else nullcontext():
+                vectors = self.encoder.encode(batch.ids, self.plan.settings)
             outputs = window_means(self.head(vectors), torch.from_numpy(batch.starts), self._averaged)
             loss = loss_of(outputs, torch.from_numpy(batch.targets).to(outputs.device), self.plan.settings)
             (recipe.loss_scale * loss).backward()  # type: ignore[no-untyped-call]

@@ -105,6 +105,7 @@ class Recipe(Checked):
 
     optimiser: Optimiser = "adam"
     learning_rate: float = 1e-3
+    warmup: int = 0  # steps over which the rate rises to the learning rate
     halve_when_stalled: bool = False  # the rate, whenever validation perplexity stops falling
     epochs: int = 25  # at most
     batch_size: int = 64
@@ -115,6 +116,8 @@ class Recipe(Checked):
     def faults(self) -> Iterator[str]:
         """Amounts out of range."""
         yield from _not_positive(self, "learning_rate", "epochs", "batch_size", "clip", "patience")
+        if self.warmup < 0:
+            yield f"warmup is {self.warmup}, expected 0 or more steps"
 
 
 def _not_positive(record: Checked, *names: str) -> Iterator[str]:

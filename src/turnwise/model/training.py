@@ -126,7 +126,6 @@ class Loop:
         values, memory = read_state(self.folder / "last")
         state = State.from_dict(values, path=self.folder / "last")
         self.learner.remember(memory)
-        self.learner.set_rate(state.rate)
         return state
 
     # --- Epochs -------------------------------------------------------------------------------------------------------
@@ -199,6 +198,7 @@ class Loop:
         watch = Watch(before, self.device)
         for batch, portion in made:
             seed_step(self.plan.seed, self.state.epoch, self.state.done, self.accelerator.process_index)
+            self.learner.set_rate(self._rate(self.state))
             losses = self.learner.step(
                 batch,
                 own_tokens=portion.own_tokens,
@@ -248,7 +248,6 @@ class Loop:
             best_epoch=ended.epoch if is_best else ended.best_epoch,
             seconds=time.monotonic() - self.started,
         )
-        self.learner.set_rate(self.state.rate)
         log.tell(moment)
         self._save(f"epoch-{ended.epoch:03d}", is_best=is_best)
         self._save("last", is_resumable=True)
@@ -287,7 +286,12 @@ class Loop:
         extra = state.extra_loss / state.samples if has_extra else None
         seconds = time.monotonic() - self.started
         counts = state.epoch, state.step, state.done, batches
-        return Moment(*counts, loss, state.rate, self.speed, seconds, extra_loss=extra)
+        return Moment(*counts, loss, self._rate(state), self.speed, seconds, extra_loss=extra)
+
+    def _rate(self, state: State) -> float:
+        """The rate of the next step, which rises in the beginning."""
+        warmup = self.plan.recipe.warmup
+        return state.rate * min(1.0, (state.step + 1) / warmup) if warmup else state.rate
 
     # --- Writing, and giving up ---------------------------------------------------------------------------------------
 
