@@ -75,6 +75,25 @@ def test_mistakes_are_one_line(place: Path, words: tuple[str, ...], told: str) -
     assert told in err
 
 
+@pytest.mark.parametrize("words", [("--dry-run",), ()])
+def test_a_name_that_is_not_known_ends_a_study_before_it_begins(tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "s.toml").write_text('[corpora]\nchats = "concierge"\n[models.a]\npreset = "static-iu"\n[probe]\n')
+    code, out, err = turnwise("study", "s.toml", "--out", "new", *words, cwd=tmp_path)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "Did you mean 'static-ui'?" in err
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_dry_run_says_how_long_it_may_take_where_that_is_known(place: Path) -> None:
+    words = ("study", "--corpus", "chats.parquet", "--instruments", "overlap", "--dry-run", "--out")
+    assert turnwise(*words, "s", cwd=place)[1].endswith("Nothing is to do.\n")
+    assert "How long it takes is not known" in turnwise(*words, "elsewhere", cwd=place)[1]
+    code, out, _ = turnwise(*words, "s", "--seed", "3", cwd=place)
+    assert (code, "seconds last time" in " ".join(out.split())) == (0, True)
+    assert "by what it took when it was last done in this folder." in out
+    assert json.loads(turnwise(*words, "s", "--json", cwd=place)[1])["forecast"] == "Nothing is to do."
+
+
 @pytest.mark.parametrize(("limit", "code"), [(1.0, 0), (0.0, 1)])
 def test_a_gate_ends_with_one_where_it_is_shut(
     place: Path, file: Callable[[str, str], Path], limit: float, code: int

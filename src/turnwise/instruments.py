@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from turnwise.corpus import Corpus, summarise
-from turnwise.errors import UsageError
+from turnwise.errors import UsageError, unknown_name
 from turnwise.record import Origin
-from turnwise.report import write_run
+from turnwise.report import Section, write_run
 from turnwise.report.corpus import examples_of, section_of
 
 if TYPE_CHECKING:
+    from turnwise.distract.result import DistractResult
     from turnwise.engage.examples import Examples
     from turnwise.engage.predictor import Predictor
     from turnwise.model.protocol import DialogueModel
+    from turnwise.probe.result import ProbeResult
 
 Progress = Callable[[int, int], None]  # done, in all
+OfModels = TypeVar("OfModels", "DistractResult", "ProbeResult")
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +48,28 @@ class Instrument:
     has_models: bool = False
     is_dealt: bool = True  # a corpus of one split is dealt to training, validation and test before it is asked
     reads: Callable[[Any], Sequence[str]] = lambda wish: ()  # paths in its options whose contents count
+
+
+def with_models_told(
+    result: OfModels, weights: Mapping[str, str], section_of: Callable[[OfModels], Section]
+) -> OfModels:
+    """A result whose record says which weights were asked, and whose data has the verdict on each model alone.
+
+    weights: the models' own names, with fingerprints.
+    """
+    origin = naming_models(result.origin, weights)
+    alone = {
+        name: section_of(replace(result, models={"each model": one}, comparisons={}))
+        for name, one in result.models.items()
+    }
+    verdicts = {name: section.verdict for name, section in alone.items()}
+    return replace(result, origin=origin, about={**result.about, "weights": dict(weights), "verdicts": verdicts})
+
+
+def naming_models(origin: Origin, weights: Mapping[str, str]) -> Origin:
+    """An origin that says which weights were asked, by the names that the models go under."""
+    asked = ",".join(f"{name}={own}" for name, own in weights.items())
+    return replace(origin, settings={**origin.settings, "models": asked or None})
 
 
 # --- The corpus -------------------------------------------------------------------------------------------------------
@@ -85,6 +110,11 @@ class OverlapWish:
     def __post_init__(self) -> None:
         if not 0 <= self.threshold <= 1:
             raise UsageError(f"[overlap] threshold: expected a number from 0 to 1, found {self.threshold:g}.")
+        if self.tokeniser != "reference":  # the others lie behind an import of a second
+            from turnwise.overlap.tokens import TOKENISERS
+
+            if self.tokeniser not in TOKENISERS:
+                raise unknown_name("tokeniser in [overlap]", self.tokeniser, TOKENISERS)
 
 
 def measure_overlap(bench: Bench, wish: OverlapWish) -> Path:
@@ -122,11 +152,22 @@ class DistractWish:
     influence: bool = False
     behaviour: bool = False
 
+    def __post_init__(self) -> None:
+        from turnwise.distract.sets import NINE, chosen_names
+
+        for word in self.sets:
+            try:
+                chosen_names([word])
+            except UsageError as error:
+                known = [*NINE, "all", "random", "frequent", "rare", "given"]
+                raise unknown_name("set in [distract]", word, known) from error
+
 
 def measure_distraction(bench: Bench, wish: DistractWish) -> Path:
     """Where models look when something is put in that does not belong there."""
     from turnwise.distract.examine import Wish, examine, make_sets
     from turnwise.distract.output import write_result
+    from turnwise.distract.report import section_of
     from turnwise.model.checkpoint import shared_turns
 
     sets = make_sets(
@@ -142,7 +183,9 @@ def measure_distraction(bench: Bench, wish: DistractWish) -> Path:
     )
     asked = Wish(has_influence=wish.influence, has_behaviour=wish.behaviour)
     found = examine(bench.models, sets, wish=asked, work=bench.work, progress=bench.progress)
-    return write_result(found.result, found.measured, bench.out, pictures=found.pictures, overwrite=True)
+    weights = {one.model: one.identity for one in found.measured}
+    result = with_models_told(found.result, weights, section_of)
+    return write_result(result, found.measured, bench.out, pictures=found.pictures, overwrite=True)
 
 
 # --- Probe ------------------------------------------------------------------------------------------------------------
@@ -162,11 +205,17 @@ class ProbeWish:
     scaled: bool = False
     controls: bool = True
 
+    def __post_init__(self) -> None:
+        from turnwise.probe.tasks import chosen_tasks
+
+        chosen_tasks(self.tasks)
+
 
 def probe_encodings(bench: Bench, wish: ProbeWish) -> Path:
     """What the encodings of models know of a context."""
     from turnwise.model.loading import choose_device
     from turnwise.probe import Settings, chosen_tasks, examine, examples, write_result
+    from turnwise.probe.report import section_of
 
     training, held_out = (
         examples(_first(bench.corpus.split(name), most))
@@ -189,7 +238,9 @@ def probe_encodings(bench: Bench, wish: ProbeWish) -> Path:
         cache=bench.work,
         progress=bench.progress,
     )
-    return write_result(found.result, found.measured, bench.out, pictures=found.pictures, overwrite=True)
+    weights = {name: one.identity for name, one in found.result.models.items()}
+    result = with_models_told(found.result, weights, section_of)
+    return write_result(result, found.measured, bench.out, pictures=found.pictures, overwrite=True)
 
 
 # --- Engage -----------------------------------------------------------------------------------------------------------

@@ -24,3 +24,9 @@ def test_any_text_becomes_a_safe_name(text: str) -> None:
 
 def test_a_taken_name_gets_a_number() -> None:
     assert free_name("overlap", {"overlap", "overlap-2"}) == "overlap-3"
+
+
+def test_the_number_of_a_long_name_is_kept_within_what_a_name_may_be() -> None:
+    name = slug("word " * 20)
+    free = free_name(name, {name})
+    assert (len(name), free, slug(free)) == (59, f"{name[:58].rstrip('-')}-2", free)

@@ -188,3 +188,43 @@ def test_the_best_cell_says_so_to_those_who_cannot_see_bold_type() -> None:
 def test_a_table_without_rows_says_so() -> None:
     page = Page(render("x", [Section("T", "t", "", [Table(["a"], [], "Empty")])]))
     assert "No rows." in page.texts
+
+
+def test_a_card_names_every_part_with_its_number_and_its_level() -> None:
+    score = Score(1.5, 40, (1.25, 1.75))
+    parts = {"base": Verdict("times", score, "bad", ".2f"), "<ours>": Verdict("times", 0.5, "good", ".2f")}
+    page = Page(render("x", [Section("Distraction", "d", "", [], verdict=Verdict.of(parts))]))
+    words = " ".join(text.strip() for text in page.texts if text.strip())
+    assert "Problem: base 1.50 [1.25, 1.75] Good: <ours> 0.50 times Distraction" in words
+
+
+def test_what_the_verdicts_come_to_stands_above_the_cards() -> None:
+    section = Section("Overlap", "overlap", "", [], verdict=Verdict("leaks", 0.5, "bad"))
+    html = render("x", [section], overall="1 of 1 <finding>")
+    assert html.index("1 of 1 &lt;finding&gt;") < html.index('class="verdict bad"')
+    assert "Nothing can be said" in render("x", [Section("T", "t", "", [])], overall="Nothing can be said")
+
+
+def test_files_of_one_page_have_names_of_their_own_that_say_which_section_they_are_of() -> None:
+    tables = [Table(["a"], [["b"]], "Scores", name=name) for name in ("probe-f1", "labels", "labels")]
+    places = [Section("T", anchor, "", tables) for anchor in ("probe-chats", "probe-mail", "probe-" + "long-" * 11)]
+    stored = [json.loads(text) for found, text in Page(render("x", places)).scripts if "type" in found]
+    names = [each["name"] for each in stored]
+    assert names[:6] == [
+        "probe-chats-f1", "probe-chats-labels", "probe-chats-labels-2",
+        "probe-mail-f1", "probe-mail-labels", "probe-mail-labels-2",
+    ]  # fmt: skip
+    assert len(set(names)) == 9
+    assert [f"\\label{{tab:{each['name']}}}" in each["tex"] for each in stored] == [True] * 9
+
+
+def test_pictures_of_one_page_say_which_section_they_are_of(section: Section) -> None:
+    files = Page(render("x", [section.at("chats"), section.at("mail")])).attributes("data-file")
+    assert [one.partition("-")[0] for one in files] == ["chats"] * 9 + ["mail"] * 9
+    assert len(set(files)) == 18
+
+
+def test_the_page_of_one_run_names_files_as_its_folder_does() -> None:
+    section = Section("T", "probe", "", [Table(["a"], [["b"]], "Scores", name="scores")])
+    (stored,) = (json.loads(text) for found, text in Page(render("x", [section])).scripts if "type" in found)
+    assert stored["name"] == "scores"

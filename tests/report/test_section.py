@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from turnwise.record import Origin
-from turnwise.report import Chart, Prose, Section, Verdict
+from turnwise.record import Origin, Score
+from turnwise.report import Chart, Part, Prose, Section, Verdict
+from turnwise.report.section import Level
 
 
 def _through_json(section: Section) -> Section:
@@ -70,3 +71,27 @@ def test_a_chart_with_nan_is_refused_with_its_place() -> None:
 def test_an_unknown_level_is_refused() -> None:
     with pytest.raises(ValueError, match="found 'great'"):
         Verdict("x", 1, "great")  # type: ignore[arg-type]
+
+
+def test_the_parts_of_a_verdict_survive_the_round_trip() -> None:
+    parts = [Part("one", Score(0.5, 9, (0.4, 0.6)), "good"), Part("two", Score.missing("no contexts"))]
+    section = Section("T", "t", "", [], verdict=Verdict("times", None, "info", ".2f", parts))
+    assert _through_json(section).verdict == section.verdict
+
+
+@pytest.mark.parametrize(
+    ("levels", "worst"),
+    [(["good", "bad", "warn"], "bad"), (["good", "info"], "info"), (["info", "warn"], "warn"), (["good"], "good")],
+)
+def test_a_verdict_of_several_is_as_bad_as_the_worst_and_good_only_where_all_are(
+    levels: list[Level], worst: str
+) -> None:
+    verdict = Verdict.of({f"m{place}": Verdict("tasks known", place, one) for place, one in enumerate(levels)})
+    assert verdict.level == worst
+    assert [(one.name, one.level) for one in verdict.parts] == [(f"m{place}", one) for place, one in enumerate(levels)]
+
+
+def test_a_verdict_in_one_line_has_every_number() -> None:
+    assert Verdict("of the test set", 0.1, number_format=".0%").line == "10% of the test set"
+    of = {"one": Verdict("of 9 tasks", 3), "a b": Verdict("of 9 tasks", 5)}
+    assert Verdict.of(of).line == "one: 3, a b: 5 of 9 tasks"

@@ -51,6 +51,7 @@ def test_a_model_card_is_one_to_the_hub(study: Study) -> None:
     assert results["small", "rare-end das_ratio_of_means"] == data["sets"]["rare-end"]["das_ratio_of_means"]
     assert card.data.model_name == "one"
     assert "two" not in card.text
+    assert card.text.count("models:one=static-ui@") == 2  # of distract and of probe
     assert card.text.count("\n| probe |") == 2 + 2  # tasks and their groups
 
 

@@ -69,6 +69,38 @@ def test_paths_are_found_beside_the_toml_and_names_stay_names(file: Callable[[st
         ({"corpora": "chats"}, "[corpora]: expected names and paths, found 'chats'."),
         ({**CORPUS, "seed": "7"}, "seed: expected a whole number, found '7'."),
         ({**WITH_MODEL, "probe": [{"name": "a"}, {"name": "a"}]}, "Two instruments are called 'a'"),
+        (
+            {**CORPUS, "models": {"a": {"preset": "static-iu"}}},
+            "Unknown preset in [models.a] 'static-iu'. Did you mean 'static-ui'?",
+        ),
+        (
+            {**CORPUS, "models": {"a": {"preset": "static-ui", "set": {"epoch": 3}}}},
+            "[models.a] set: Unknown setting 'epoch'. Did you mean 'epochs'?",
+        ),
+        (
+            {**CORPUS, "models": {"a": {"preset": "static-ui", "set": {"layers": 0}}}},
+            "[models.a] set: ",
+        ),
+        (
+            {**CORPUS, "models": {"a": {"path": "x", "dtype": "bfloat61"}}},
+            "Unknown dtype in [models.a] 'bfloat61'. Did you mean 'bfloat16'?",
+        ),
+        (
+            {"corpora": {"a": {"path": "x", "format": "mesages"}}},
+            "Unknown format in [corpora.a] 'mesages'. Did you mean 'messages'?",
+        ),
+        (
+            {**WITH_MODEL, "distract": {"sets": ["random-0.5", "rare-ned"]}},
+            "Unknown set in [distract] 'rare-ned'. Did you mean 'rare-end'?",
+        ),
+        (
+            {**WITH_MODEL, "probe": {"tasks": ["UterranceLoc"]}},
+            "Unknown probe task 'UterranceLoc'. Did you mean 'UtteranceLoc'?",
+        ),
+        (
+            {**CORPUS, "overlap": {"tokeniser": "word"}},
+            "Unknown tokeniser in [overlap] 'word'. Did you mean 'words'?",
+        ),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(table: dict[str, Any], told: str) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -20,9 +21,10 @@ from turnwise.corpus import Corpus, generate
 from turnwise.corpus.write import write
 from turnwise.errors import MissingExtraError, OutputError
 from turnwise.instruments import INSTRUMENTS, Progress
-from turnwise.model import train
+from turnwise.model import load, train
 from turnwise.report import read_run
-from turnwise.study import Step, Study, plan_of, run_study
+from turnwise.study import Step, Study, compare, plan_of, run_study
+from turnwise.study.numbers import numbers_of
 from turnwise.study.running import planned
 
 NAMES = ["corpus-small", "overlap-small", "distract-small", "probe-small"]
@@ -45,6 +47,55 @@ def test_every_instrument_has_a_run_and_a_section(study: Study) -> None:
     models = read_run(study.folder / study.steps[2].run).data["models"]
     assert list(models) == ["one", "two"]
     assert not (study.folder / "unfinished").exists()
+
+
+def test_the_page_shows_every_model_in_its_cards_and_what_they_come_to(study: Study) -> None:
+    summary = study.report.read_text(encoding="utf-8").partition('id="summary"')[2].partition("</section>")[0]
+    cards = [one for one in summary.split("<li>")[1:] if "each model" in one]
+    names = [re.findall(r'class="name" dir="auto">(.*?)<', one) for one in cards]
+    assert names == [["one", "two"]] * 2
+    assert re.search(r"a concern|Nothing can be said", summary.partition("<ul>")[0])
+    for place, part in ((2, "das_ratio_of_means"), (3, "f1")):
+        data = read_run(study.folder / study.steps[place].run).data
+        assert list(data["verdicts"]) == ["one", "two"]
+        assert [one for one in numbers_of(data) if "verdicts" in one.path] == []
+        assert any(one.path[-1] == part for one in numbers_of(data))
+
+
+def test_the_verdict_on_a_model_is_its_own_number(study: Study) -> None:
+    data = read_run(study.folder / study.steps[2].run).data
+    for name, one in data["models"].items():
+        assert data["verdicts"][name]["number"]["value"] == one["sets"]["random-0.5"]["das_ratio_of_means"]
+
+
+def test_records_say_which_weights_were_asked(study: Study) -> None:
+    sources = sorted(study.folder.glob("models/*/best"))
+    names = {path.parent.name.partition("-")[0]: load(str(path), device="cpu", quiet=True).name for path in sources}
+    for step in study.steps[2:]:
+        kept = read_run(study.folder / step.run)
+        assert kept.data["weights"] == names
+        assert kept.origin.settings["models"] == f"one={names['one']},two={names['two']}"
+    assert names["one"] != names["two"]
+    records = study.report.read_text(encoding="utf-8").partition('id="records"')[2]
+    assert records.count(names["one"]) == 2
+
+
+def test_other_weights_are_no_reason_to_doubt_a_comparison(
+    study: Study, table: Table, small: Corpus, tmp_path: Path
+) -> None:
+    models = {**table()["models"], "two": {**table()["models"]["one"], "seed": 2}}
+    more = {"models": models, "overlap": {}, "instruments": ["distract"]}
+    later = run_study(plan_of(table(**more)), tmp_path / "s", given={"small": small})
+    assert compare(study.folder, later.folder).left_out == []
+
+
+def test_tables_of_several_corpora_are_named_by_them(small: Corpus, tmp_path: Path) -> None:
+    plan = plan_of({"corpora": {"chats": "concierge", "mail": "concierge"}, "overlap": {}})
+    found = run_study(plan, tmp_path / "s", given={"chats": small, "mail": generate(dialogues=60, seed=5)})
+    names = re.findall(r'{"name":"([^"]+)","csv"', found.report.read_text(encoding="utf-8"))
+    assert len(names) == len(set(names))
+    assert {"corpus-chats-splits", "corpus-mail-splits"} <= set(names)
+    assert [one for one in names if "chats" not in one and "mail" not in one] == ["steps"]
 
 
 def test_a_second_call_does_nothing_again(study: Study, small: Corpus, table: Table, tmp_path: Path) -> None:
@@ -152,6 +203,23 @@ def test_a_dry_run_says_what_is_done_and_writes_nothing(
     fresh = planned(changed, tmp_path / "none", given={"small": small})
     assert [row["state"] for row in fresh] == ["to do", "to do", "to do, with training", "to do, with training"]
     assert not (tmp_path / "none").exists()
+    assert {(row["seconds"], row["training_seconds"]) for row in fresh} == {(None, None)}
+
+
+def test_a_dry_run_knows_what_steps_took_last_time(study: Study, small: Corpus, table: Table) -> None:
+    took = {step.name: step for step in study.steps}
+    changed = plan_of(table(overlap={"threshold": 0.7}, distract={"sets": ["rare-end"], "limit": 3}))
+    rows = {row["step"]: row for row in planned(changed, study.folder, given={"small": small})}
+    assert rows["overlap-small"]["seconds"] == took["overlap-small"].seconds > 0
+    distract = took["distract-small"]  # both models were trained when they were first asked
+    assert distract.seconds > distract.training > 0
+    assert took["probe-small"].training == 0
+    assert rows["distract-small"]["seconds"] == pytest.approx(distract.seconds - distract.training)
+    assert rows["probe-small"]["seconds"] is None  # it is done
+    models = {name: {**one, "seed": 9} for name, one in table()["models"].items()}
+    anew = {row["step"]: row for row in planned(plan_of(table(models=models)), study.folder, given={"small": small})}
+    known = (anew["distract-small"]["seconds"], anew["distract-small"]["training_seconds"])
+    assert known == (distract.seconds, distract.training)
 
 
 def test_a_failure_is_shown_and_the_others_go_on(

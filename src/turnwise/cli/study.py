@@ -117,9 +117,12 @@ def report(
     """Join runs into one page, without running anything."""
     from turnwise.report import render
     from turnwise.study.folders import joined_sections
+    from turnwise.study.page import overall
 
     check_free(out, overwrite=overwrite)
-    page = render(title, joined_sections(folders), subtitle=", ".join(map(str, folders)))
+    found = joined_sections(folders)
+    shown = [section for _, section in found]
+    page = render(title, shown, subtitle=", ".join(map(str, folders)), overall=overall(found))
     with whole_file(out, overwrite=overwrite) as unfinished:
         unfinished.write_text(page, encoding="utf-8", newline="\n")
     typer.echo(f"The report is at {out}")
@@ -241,13 +244,20 @@ def _plan(
 
 
 def _show_plan(plan: Plan, out: Path, *, json: bool) -> None:
+    from turnwise.study.forecast import forecast
     from turnwise.study.running import planned
 
     rows = planned(plan, out)
     if json:
-        print_json({"steps": rows})
+        print_json({"steps": rows, "forecast": forecast(rows)})
         return
-    print_table(list(rows[0]), [list(row.values()) for row in rows], title="Nothing was run (--dry-run)")
+    columns = ["step", "corpus", "models", "dialogues", "state"]
+    cells = [[row[name] for name in columns] for row in rows]
+    if any(row["seconds"] for row in rows):  # of what is to do
+        columns.append("seconds last time")
+        cells = [[*row, each["seconds"]] for row, each in zip(cells, rows, strict=True)]
+    print_table(columns, cells, title="Nothing was run (--dry-run)")
+    typer.echo(forecast(rows))
 
 
 def end_with(study: Study, *, json: bool) -> None:

@@ -21,9 +21,10 @@ def slug(text: str, *, default: str = "part") -> str:
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
-    """`name`, or `name-2`, `name-3` … where others had it first."""
+    """`name`, or `name-2`, `name-3` … where others had it first; a long one is cut, or `slug` would cut the number."""
     number, free = 1, name
     while free in taken:
         number += 1
-        free = f"{name}-{number}"
+        ending = f"-{number}"
+        free = f"{name[: LONGEST - len(ending)].rstrip('-')}{ending}"
     return free

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -28,14 +29,15 @@ OWN_IDS = frozenset({"main", "summary", "records", "theme"})  # of the page itse
 IN_SCRIPT = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
-def render(title: str, sections: Sequence[Section], *, subtitle: str = "") -> str:
-    """One page of these sections: verdicts first, then contents, sections and records.
+def render(title: str, sections: Sequence[Section], *, subtitle: str = "", overall: str = "") -> str:
+    """One page of these sections: verdicts first, under what they come to, then contents, sections and records.
 
     >>> page = render("Report", [Section("Empty", "empty", "Is there anything?", [])])
     >>> "<!doctype html>" in page and "plotly.js v" not in page
     True
     """
     placed = _with_own_anchors(sections)
+    placed = _with_own_files(placed) if len(placed) > 1 else placed
     scripts = [_page_script(), *([_plotly()] if any(section.has_chart for section in placed) else [])]
     return (
         _environment()
@@ -43,6 +45,7 @@ def render(title: str, sections: Sequence[Section], *, subtitle: str = "") -> st
         .render(
             title=title,
             subtitle=subtitle,
+            overall=overall,
             sections=placed,
             contents=_contents(placed),
             records=_records(placed),
@@ -81,6 +84,28 @@ def _with_own_anchors(sections: Sequence[Section]) -> list[Section]:
         taken.add(anchor)
         placed.append(section.at(anchor))
     return placed
+
+
+def _with_own_files(sections: Sequence[Section]) -> list[Section]:
+    """Tables that are downloaded from one page lie in one folder: their names say which section they are of."""
+    taken: set[str] = set()
+    placed = []
+    for section in sections:
+        blocks: list[Block] = []
+        for block in section.blocks:
+            if isinstance(block, Table):
+                block = replace(block, name=free_name(_file(section, block.name), taken))
+                taken.add(block.name)
+            blocks.append(block)
+        placed.append(replace(section, blocks=blocks))
+    return placed
+
+
+def _file(section: Section, name: str) -> str:
+    """The section's anchor and the table's name; a word that begins both is said once."""
+    word = section.anchor.partition("-")[0]
+    rest = "" if name == word else name.removeprefix(f"{word}-")
+    return slug(f"{section.anchor} {rest}")
 
 
 def _named(section: Section) -> list[tuple[str, Block]]:

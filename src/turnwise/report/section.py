@@ -25,6 +25,7 @@ __all__ = [
     "Facts",
     "Level",
     "Mark",
+    "Part",
     "Prose",
     "Section",
     "ShownTurn",
@@ -34,6 +35,7 @@ __all__ = [
 ]
 
 Level = Literal["good", "warn", "bad", "info"]
+SEVERITY: tuple[Level, ...] = ("good", "info", "warn", "bad")  # good is only what is good in all its parts
 
 DEFAULT_HEIGHT = 450  # pixels; Plotly's own, for figures that give none
 
@@ -137,24 +139,68 @@ class Facts:
 
 
 @dataclass(frozen=True)
+class Part:
+    """One of several that a verdict is of, such as a model: its number, and whether that is good news."""
+
+    name: str
+    number: Cell
+    level: Level = "info"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "number", checked(self.number))
+        _check_level(self.level)
+
+
+@dataclass(frozen=True)
 class Verdict:
-    """A section in one line: a headline, the number behind it, and whether it is good news."""
+    """A section in one line: a headline, the number behind it or one for each part, and whether it is good news."""
 
     headline: str
     number: Cell
     level: Level = "info"
     number_format: str = ""
+    parts: Sequence[Part] = ()
 
     def __post_init__(self) -> None:
         checked_format(self.number_format)
         object.__setattr__(self, "number", checked(self.number))
-        if self.level not in get_args(Level):
-            raise ValueError(f"expected a level of {', '.join(get_args(Level))}, found {self.level!r}")
+        object.__setattr__(self, "parts", tuple(self.parts))
+        _check_level(self.level)
+
+    @classmethod
+    def of(cls, parts: Mapping[str, Verdict]) -> Verdict:
+        """One verdict of several that say the same of different things; it is as bad as the worst of them."""
+        first = next(iter(parts.values()))
+        level = max((one.level for one in parts.values()), key=SEVERITY.index)
+        each = [Part(name, one.number, one.level) for name, one in parts.items()]
+        return cls(first.headline, None, level, first.number_format, each)
 
     @property
     def written(self) -> Written:
         """The number in words."""
         return write(self.number, self.number_format)
+
+    @property
+    def written_parts(self) -> list[tuple[Part, Written]]:
+        """The parts with their numbers in words."""
+        return [(one, write(one.number, self.number_format)) for one in self.parts]
+
+    @property
+    def line(self) -> str:
+        """All of it in one line, for a terminal."""
+        numbers = ", ".join(f"{one.name}: {written.text}" for one, written in self.written_parts)
+        return f"{numbers or self.written.text} {self.headline}"
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Verdict:
+        """The verdict that JSON has; of an earlier version it has no parts."""
+        parts = [Part(**{**one, "number": _cell_from(one["number"])}) for one in value.get("parts", ())]
+        return cls(**{**value, "number": _cell_from(value["number"]), "parts": parts})
+
+
+def _check_level(level: str) -> None:
+    if level not in get_args(Level):
+        raise ValueError(f"expected a level of {', '.join(get_args(Level))}, found {level!r}")
 
 
 Block = Prose | Table | Chart | Transcript | Facts
@@ -208,7 +254,7 @@ class Section:
             value["question"],
             [_block_from(each) for each in value["blocks"]],
             value["lead"],
-            None if verdict is None else Verdict(**{**verdict, "number": _cell_from(verdict["number"])}),
+            None if verdict is None else Verdict.from_dict(verdict),
             None if origin is None else origin_from(origin),
         )
 

@@ -27,6 +27,7 @@ class Step:
     key: str = ""  # of all that its numbers depend on
     run: str = ""  # its folder, within the study's
     seconds: float = 0.0
+    training: float = 0.0  # seconds of these in which models were trained
     reason: str = ""  # why it failed or was left out
     asked: str = ""  # what the plan calls the instrument
     is_reused: bool = False  # in this call
@@ -52,9 +53,14 @@ class Book:
             if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
                 raise OutputError(f"{folder}: expected a new folder or an earlier study, found other files.")
             folder.mkdir(parents=True, exist_ok=True)
-        book = cls(folder, read_steps(folder) if path.is_file() else {}, title)
+        book = cls.look(folder, title)
         book._save()  # before anything else, so that a study that is killed at once is known for one
         return book
+
+    @classmethod
+    def look(cls, folder: Path, title: str) -> Book:
+        """What was done in this folder, if anything was; nothing is written."""
+        return cls(folder, read_steps(folder) if (folder / BOOK).is_file() else {}, title)
 
     def write(self, step: Step) -> None:
         """Note a step that has come to its end."""

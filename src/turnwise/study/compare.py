@@ -96,9 +96,12 @@ def compare(first: str | Path, second: str | Path, *, resampling: Resampling | N
 
 
 def _told_otherwise(before: Placed, after: Placed) -> list[str]:
-    """Settings that differ, such as the training side of an overlap: then numbers differ for other reasons too."""
+    """Settings that differ, such as the training side of an overlap: then numbers differ for other reasons too.
+
+    Other weights are no such reason: they are what is compared.
+    """
     old, new = before.run.origin.settings, after.run.origin.settings
-    names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    names = [name for name in {**old, **new} if old.get(name) != new.get(name) and name != "models"]
     return [f"{name} was {old.get(name)}, and is {new.get(name)}" for name in names]
 
 

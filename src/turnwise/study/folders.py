@@ -10,7 +10,7 @@ from turnwise.errors import UsageError
 from turnwise.report import Run, Section, read_run
 from turnwise.report.anchor import free_name
 from turnwise.study.book import BOOK, Step, read_steps
-from turnwise.study.page import step_sections
+from turnwise.study.page import section_of, step_sections
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +44,18 @@ def broken_steps(folders: Sequence[str | Path]) -> list[Step]:
     return [step for folder in studies for step in read_steps(folder).values() if step.state == "failed"]
 
 
-def joined_sections(folders: Sequence[str | Path]) -> list[Section]:
-    """The sections of runs and of studies, with the steps that failed."""
-    found: list[Section] = []
+def joined_sections(folders: Sequence[str | Path]) -> list[tuple[Step, Section]]:
+    """The sections of runs and of studies, each with its step; among them those that failed."""
+    found: list[tuple[Step, Section]] = []
     for folder in map(Path, dict.fromkeys(folders)):
-        is_study = (folder / BOOK).is_file()
-        some = step_sections(folder, list(read_steps(folder).values())) if is_study else [read_run(folder).section]
-        is_named = is_study and len(folders) > 1
-        found += [replace(one, title=f"{one.title} ({folder.name})") if is_named else one for one in some]
+        if not (folder / BOOK).is_file():
+            run = read_run(folder)
+            found.append((Step(run.instrument, run.instrument, "", "done"), section_of(run)))
+            continue
+        steps = list(read_steps(folder).values())
+        own = f" ({folder.name})" if len(folders) > 1 else ""
+        sections = [replace(one, title=f"{one.title}{own}") for one in step_sections(folder, steps)]
+        found += zip(steps, sections, strict=True)
     return found
 
 

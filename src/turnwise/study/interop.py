@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from turnwise.errors import MissingExtraError, UsageError, unknown_name
+from turnwise.instruments import naming_models
 from turnwise.record import version
 from turnwise.study.folders import Placed
 from turnwise.study.numbers import Number, numbers_of
@@ -119,8 +120,16 @@ def to_model_card(runs: Sequence[Placed], model: str = "") -> str:
     lines = ["---", f"model-index: {index}", "---", "", "## Evaluation by Turnwise", ""]
     lines += ["| instrument | corpus | model | number | value | 95 % interval | n |", "|---|---|---|---|--:|--:|--:|"]
     lines += [_row(one) for one in shown]
-    lines += ["", *(f"- {one.name}: `{one.run.origin.signature.replace('`', '')}`" for one in runs), ""]
+    lines += ["", *(f"- {one.name}: `{_signature(one, model).replace('`', '')}`" for one in runs), ""]
     return "\n".join(lines)
+
+
+def _signature(placed: Placed, model: str) -> str:
+    """Where the numbers come from; the card of one model keeps to itself which others were asked."""
+    weights = placed.run.data.get("weights", {})
+    if not model or not weights:
+        return placed.run.origin.signature
+    return naming_models(placed.run.origin, {name: own for name, own in weights.items() if name == model}).signature
 
 
 def _entry(one: Exported) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-WORDS = ("interval", "intervals", "control_intervals", "signature", "reason", "interval_reason")
+# Words about numbers, and verdicts, which say again what stands elsewhere.
+WORDS = ("interval", "intervals", "control_intervals", "signature", "reason", "interval_reason", "verdicts")
 
 
 @dataclass(frozen=True)

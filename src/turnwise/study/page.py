@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from turnwise.instruments import INSTRUMENTS
-from turnwise.report import Column, Prose, Section, Table, Verdict, read_run
+from turnwise.report import Column, Prose, Run, Section, Table, Verdict, read_run
 from turnwise.study.book import Step
 from turnwise.study.plan import Plan
 
 SAID = {"done": "done", "failed": "failed", "skipped": "left out"}
+CONCERNS = ("warn", "bad")
 TITLES = {
     "corpus": "Corpus",
     "overlap": "Overlap",
@@ -41,12 +43,52 @@ def step_sections(folder: Path, steps: Sequence[Step]) -> list[Section]:
 def _section(folder: Path, step: Step, *, is_named: bool) -> Section:
     if step.state != "done":
         return _missing(step)
-    section = read_run(folder / step.run).section
+    section = section_of(read_run(folder / step.run))
     if step.instrument == "corpus":
-        return replace(section, verdict=None)  # the summary is for what the instruments found
+        return replace(section, verdict=None, anchor=step.name)  # the summary is for what the instruments found
     own = f" ({step.asked})" if step.asked not in ("", step.instrument) else ""
     title = f"{section.title}{own}{f': {step.corpus}' if is_named else ''}"
     return replace(section, title=title, anchor=step.name)
+
+
+def section_of(run: Run) -> Section:
+    """A run's section; where it asked several models, with a verdict on each."""
+    verdicts: Mapping[str, Any] = run.data.get("verdicts", {})
+    if len(verdicts) < 2:
+        return run.section
+    parts = {name: Verdict.from_dict(one) for name, one in verdicts.items()}
+    return replace(run.section, verdict=Verdict.of(parts))
+
+
+def overall(found: Sequence[tuple[Step, Section]]) -> str:
+    """What the verdicts come to, for those who read no further: they are counted, and nothing is judged anew."""
+    failed = [section.title for step, section in found if step.state == "failed"]
+    asked = [section for step, section in found if step.state != "failed" and step.instrument != "corpus"]
+    levels = ["info" if one.verdict is None else one.verdict.level for one in asked]
+    judged = len(levels) - levels.count("info")
+    concerns = [_concern(one) for one, level in zip(asked, levels, strict=True) if level in CONCERNS]
+    others = [one.title for one, level in zip(asked, levels, strict=True) if level == "info"]
+    lines = [_counted(concerns, judged)] if asked else []
+    lines += [f"Not judged: {'; '.join(others)}."] if others and judged else []
+    lines += [f"Failed: {'; '.join(failed)}."] if failed else []
+    return " ".join(lines)
+
+
+def _counted(concerns: Sequence[str], judged: int) -> str:
+    if not judged:
+        return "Nothing can be said: none of the findings is good or bad in itself."
+    if not concerns:
+        return f"No concern is raised by {'the one finding' if judged == 1 else f'any of the {judged} findings'}."
+    word = "finding raises" if judged == 1 else "findings raise" if len(concerns) > 1 else "findings raises"
+    return f"{len(concerns)} of {judged} {word} a concern: {'; '.join(concerns)}."
+
+
+def _concern(section: Section) -> str:
+    """The section's title, and whom its concern is about where it is not about all."""
+    assert section.verdict is not None
+    parts = section.verdict.parts
+    about = [one.name for one in parts if one.level in CONCERNS]
+    return f"{section.title} ({', '.join(about)})" if len(about) < len(parts) else section.title
 
 
 def _missing(step: Step) -> Section:

@@ -27,9 +27,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from turnwise.corpus import Corpus, load
+from turnwise.corpus.formats import FORMATS
 from turnwise.corpus.split import sample_dialogues
 from turnwise.errors import UsageError, unknown_name
 from turnwise.instruments import INSTRUMENTS, Progress
+from turnwise.model.loading import DTYPES
+from turnwise.model.presets import PRESETS
+from turnwise.model.settings import changed
 from turnwise.study.tables import read_table
 
 OWN = ("title", "seed", "device", "instruments", "against", "corpora", "models")
@@ -160,6 +164,8 @@ def _plain(value: Any, key: str) -> Any:
 def _corpus(value: Any, name: str, root: Path | None) -> CorpusWish:
     table = value if isinstance(value, Mapping) else {"path": value}
     wish = read_table(CorpusWish, table, f"[corpora.{name}]")
+    if wish.format is not None and wish.format not in (known := [*FORMATS, "hf"]):
+        raise unknown_name(f"format in [corpora.{name}]", wish.format, known)
     return replace(wish, path=tuple(_placed(one, root) for one in wish.path))
 
 
@@ -170,7 +176,21 @@ def _model(value: Any, name: str, root: Path | None, corpora: Mapping[str, Corpu
         raise UsageError(f"[models.{name}]: expected a path, or a preset to train on the spot; one of both.")
     if wish.corpus is not None and wish.corpus not in corpora:
         raise unknown_name(f"corpus in [models.{name}]", wish.corpus, corpora)
+    if wish.dtype not in (known := [*DTYPES, *DTYPES.values()]):
+        raise unknown_name(f"dtype in [models.{name}]", wish.dtype, known)
+    if wish.preset is not None:
+        _check_preset(wish.preset, wish.set, f"[models.{name}]")
     return wish if wish.path is None else replace(wish, path=_placed(wish.path, root))
+
+
+def _check_preset(preset: str, values: Mapping[str, Any], where: str) -> None:
+    """Complain now, not when other steps have taken their hours."""
+    if preset not in PRESETS:
+        raise unknown_name(f"preset in {where}", preset, PRESETS)
+    try:
+        changed(PRESETS[preset].settings, PRESETS[preset].recipe, values)
+    except UsageError as error:
+        raise UsageError(f"{where} set: {error}") from error
 
 
 def _placed(path: str, root: Path | None) -> str:

@@ -32,7 +32,7 @@ from turnwise.study.book import Book, Step
 from turnwise.study.compare import compare, section_of
 from turnwise.study.keys import digest, fingerprint
 from turnwise.study.models import Models, Source, found_source, trained_folder, trained_source
-from turnwise.study.page import sections_of
+from turnwise.study.page import overall, sections_of
 from turnwise.study.plan import Ask, ModelWish, Plan
 
 Found = TypeVar("Found")
@@ -100,7 +100,11 @@ def run_study(
 
 
 def planned(plan: Plan, out: str | Path, *, given: Mapping[str, Corpus] | None = None) -> list[dict[str, Any]]:
-    """The steps of a plan, how many dialogues each reads, and whether it is done; nothing is run or written."""
+    """The steps of a plan, how many dialogues each reads, and whether it is done; nothing is run or written.
+
+    Of a step that is to do, `seconds` is what it took when it was last done in this folder, `training_seconds` of them
+    for models that have to be trained again; None is not known.
+    """
     session = _Session(plan, Path(out), dict(given or {}), Unseen(), is_dry=True)
     return [session.looked_at(name, ask, corpus) for name, ask, corpus in _steps(plan)]
 
@@ -135,12 +139,13 @@ class _Session:
         self.models: Models | None = None
         self.broken: dict[str, Exception] = {}  # corpora and models that could not be had
         self.is_dry = is_dry
-        self.book = Book(folder, {}, plan.title) if is_dry else Book.open(folder, plan.title)
+        self.training = 0.0  # seconds of the step that is being taken
+        self.book = Book.look(folder, plan.title) if is_dry else Book.open(folder, plan.title)
         self.taken: list[Step] = []
 
     def take(self, name: str, ask: Ask, corpus: str) -> None:
         """Do a step, unless it was done before with all that it depends on unchanged."""
-        begin = time.monotonic()
+        begin, self.training = time.monotonic(), 0.0
         step = Step(name, ask.instrument, corpus, "done", asked=ask.name)
         try:
             data = self._given(ask, corpus)
@@ -149,8 +154,8 @@ class _Session:
             step = replace(step, key=key, run=f"runs/{name}-{key[:KEY_LETTERS]}")
             if is_whole(self.folder / step.run):
                 kept = self.book.steps.get(name)
-                seconds = kept.seconds if kept is not None and kept.key == key else 0.0
-                self._end(replace(step, seconds=seconds, is_reused=True))
+                took = (kept.seconds, kept.training) if kept is not None and kept.key == key else (0.0, 0.0)
+                self._end(replace(step, seconds=took[0], training=took[1], is_reused=True))
                 return
             self._run(step, ask, data, sources)
         except MissingExtraError as error:
@@ -158,21 +163,31 @@ class _Session:
         except Exception as error:  # whatever breaks one step must not take the others with it
             step = replace(step, state="failed", reason=_told(error))
             self._keep_trace(name, error)
-        self._end(replace(step, seconds=round(time.monotonic() - begin, 3)))
+        self._end(replace(step, seconds=round(time.monotonic() - begin, 3), training=round(self.training, 3)))
 
     def looked_at(self, name: str, ask: Ask, corpus: str) -> dict[str, Any]:
         """A step without doing it."""
         row: dict[str, Any] = {"step": name, "corpus": corpus, "models": ", ".join(ask.models), "dialogues": None}
+        row |= {"seconds": None, "training_seconds": None}
         try:
             data = self._given(ask, corpus)
             row["dialogues"] = len(data)
             key = self._key(ask, data, self._available(ask))
             is_done = is_whole(self.folder / f"runs/{name}-{key[:KEY_LETTERS]}")
-            return {**row, "state": "done" if is_done else "to do"}
+            return {**row, "state": "done"} if is_done else {**row, "state": "to do", **self._last_time(name)}
         except _Untrained:
-            return {**row, "state": "to do, with training"}
+            return {**row, "state": "to do, with training", **self._last_time(name, has_training=True)}
         except Exception as error:
             return {**row, "state": f"would fail: {_told(error)}"}
+
+    def _last_time(self, name: str, *, has_training: bool = False) -> dict[str, float | None]:
+        """How long a step took when it was last done, whatever it was told; with training only where that is due."""
+        last = self.book.steps.get(name)
+        if last is None or last.state != "done" or not last.seconds:  # 0: killed before it could be noted
+            return {}
+        if has_training:
+            return {"seconds": last.seconds, "training_seconds": last.training or None}
+        return {"seconds": round(last.seconds - last.training, 3)}
 
     def _end(self, step: Step) -> None:
         if step.state == "done":
@@ -239,7 +254,11 @@ class _Session:
         models = self.folder / "models"
         if self.is_dry:
             return self._already_trained(wish, name, corpus, models)
-        return trained_source(wish, name, corpus, models, device=self.plan.device, progress=progress)
+        is_new = not (trained_folder(wish, name, corpus, models, device=self.plan.device) / "best").is_dir()
+        begin = time.monotonic()
+        found = trained_source(wish, name, corpus, models, device=self.plan.device, progress=progress)
+        self.training += time.monotonic() - begin if is_new else 0.0
+        return found
 
     def _already_trained(self, wish: ModelWish, name: str, corpus: Corpus, models: Path) -> Source:
         found = trained_folder(wish, name, corpus, models, device=self.plan.device) / "best"
@@ -316,13 +335,11 @@ class _Session:
         sections = sections_of(self.folder, self.taken, self.plan, dealt=[*self.dealt_names()])
         if not any(one.state == "failed" for one in self.taken):
             shutil.rmtree(self.folder / "unfinished", ignore_errors=True)
-        page = render(self.plan.title, sections, subtitle=", ".join(self.plan.corpora))
+        found = list(zip(self.taken, sections, strict=False))  # the last one is of the steps themselves
+        page = render(self.plan.title, sections, subtitle=", ".join(self.plan.corpora), overall=overall(found))
         with whole_file(self.folder / "report.html") as unfinished:
             unfinished.write_text(page, encoding="utf-8", newline="\n")
-        verdicts = {
-            one.name: f"{section.verdict.written.text} {section.verdict.headline}" if section.verdict else section.lead
-            for one, section in zip(self.taken, sections, strict=False)
-        }
+        verdicts = {one.name: section.verdict.line if section.verdict else section.lead for one, section in found}
         return Study(self.folder / "report.html", self.folder, self.taken, verdicts)
 
 
