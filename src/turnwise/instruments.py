@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from turnwise.corpus import Corpus, summarise
 from turnwise.errors import UsageError, unknown_name
 from turnwise.record import Origin
-from turnwise.report import Section, write_run
+from turnwise.report import write_run
 from turnwise.report.corpus import examples_of, section_of
 
 if TYPE_CHECKING:
@@ -50,20 +50,11 @@ class Instrument:
     reads: Callable[[Any], Sequence[str]] = lambda wish: ()  # paths in its options whose contents count
 
 
-def with_models_told(
-    result: OfModels, weights: Mapping[str, str], section_of: Callable[[OfModels], Section]
-) -> OfModels:
-    """A result whose record says which weights were asked, and whose data has the verdict on each model alone.
-
-    weights: the models' own names, with fingerprints.
-    """
-    origin = naming_models(result.origin, weights)
-    alone = {
-        name: section_of(replace(result, models={"each model": one}, comparisons={}))
-        for name, one in result.models.items()
-    }
-    verdicts = {name: section.verdict for name, section in alone.items()}
-    return replace(result, origin=origin, about={**result.about, "weights": dict(weights), "verdicts": verdicts})
+def with_weights(result: OfModels, weights: Mapping[str, str]) -> OfModels:
+    """A result whose record says which weights were asked: the models' own names, with fingerprints."""
+    return replace(
+        result, origin=naming_models(result.origin, weights), about={**result.about, "weights": dict(weights)}
+    )
 
 
 def naming_models(origin: Origin, weights: Mapping[str, str]) -> Origin:
@@ -167,7 +158,6 @@ def measure_distraction(bench: Bench, wish: DistractWish) -> Path:
     """Where models look when something is put in that does not belong there."""
     from turnwise.distract.examine import Wish, examine, make_sets
     from turnwise.distract.output import write_result
-    from turnwise.distract.report import section_of
     from turnwise.model.checkpoint import shared_turns
 
     sets = make_sets(
@@ -184,7 +174,7 @@ def measure_distraction(bench: Bench, wish: DistractWish) -> Path:
     asked = Wish(has_influence=wish.influence, has_behaviour=wish.behaviour)
     found = examine(bench.models, sets, wish=asked, work=bench.work, progress=bench.progress)
     weights = {one.model: one.identity for one in found.measured}
-    result = with_models_told(found.result, weights, section_of)
+    result = with_weights(found.result, weights)
     return write_result(result, found.measured, bench.out, pictures=found.pictures, overwrite=True)
 
 
@@ -215,7 +205,6 @@ def probe_encodings(bench: Bench, wish: ProbeWish) -> Path:
     """What the encodings of models know of a context."""
     from turnwise.model.loading import choose_device
     from turnwise.probe import Settings, chosen_tasks, examine, examples, write_result
-    from turnwise.probe.report import section_of
 
     training, held_out = (
         examples(_first(bench.corpus.split(name), most))
@@ -239,7 +228,7 @@ def probe_encodings(bench: Bench, wish: ProbeWish) -> Path:
         progress=bench.progress,
     )
     weights = {name: one.identity for name, one in found.result.models.items()}
-    result = with_models_told(found.result, weights, section_of)
+    result = with_weights(found.result, weights)
     return write_result(result, found.measured, bench.out, pictures=found.pictures, overwrite=True)
 
 

@@ -81,7 +81,7 @@ def test_the_parts_of_a_verdict_survive_the_round_trip() -> None:
 
 @pytest.mark.parametrize(
     ("levels", "worst"),
-    [(["good", "bad", "warn"], "bad"), (["good", "info"], "info"), (["info", "warn"], "warn"), (["good"], "good")],
+    [(["good", "bad", "warn"], "bad"), (["good", "info"], "info"), (["info", "warn"], "warn"), (["good"] * 2, "good")],
 )
 def test_a_verdict_of_several_is_as_bad_as_the_worst_and_good_only_where_all_are(
     levels: list[Level], worst: str
@@ -89,6 +89,10 @@ def test_a_verdict_of_several_is_as_bad_as_the_worst_and_good_only_where_all_are
     verdict = Verdict.of({f"m{place}": Verdict("tasks known", place, one) for place, one in enumerate(levels)})
     assert verdict.level == worst
     assert [(one.name, one.level) for one in verdict.parts] == [(f"m{place}", one) for place, one in enumerate(levels)]
+
+
+def test_a_verdict_of_one_is_that_one() -> None:
+    assert Verdict.of({"one": (alone := Verdict("tasks known", 3))}) is alone
 
 
 def test_a_verdict_in_one_line_has_every_number() -> None:

@@ -65,21 +65,14 @@ def picture_case(cases: Sequence[Case]) -> Case | None:
 def section_of(result: DistractResult, *, pictures: Sequence[Picture] = ()) -> Section:
     """All models and sets, as a section."""
     name = _headline_set(result)
-    model = list(result.models)[-1]
-    score = result.models[model].sets[name]["das_ratio_of_means"]
+    scores = {model: one.sets[name]["das_ratio_of_means"] for model, one in result.models.items()}
     return Section(
         title="Distraction",
         anchor="distract",
         question="Does the model look at what matters?",
         blocks=[*_blocks(result), *(_transcript(*each) for one in pictures for each in _shown(one))],
-        lead=_lead(model, name, score),
-        verdict=Verdict(
-            f"times the attention of a History turn goes to a distraction, by {model}{_beside(result, name)}; lower is "
-            "better",
-            score,
-            _level(score),
-            ".2f",
-        ),
+        lead=_lead(name, scores),
+        verdict=Verdict.of({model: _verdict(score) for model, score in scores.items()}),
         origin=result.origin,
     )
 
@@ -89,20 +82,22 @@ def _headline_set(result: DistractResult) -> str:
     return next((name for name in ("random-1.0", "random-0.7", "random-0.5") if name in names), names[0])
 
 
-def _beside(result: DistractResult, name: str) -> str:
-    """The model that the others are compared with, where there are others."""
-    first, *others = result.models
-    value = result.models[first].sets[name]["das_ratio_of_means"].value
-    return f" ({first}: {value:.2f})" if others and value is not None else ""
+def _lead(name: str, scores: Mapping[str, Score]) -> str:
+    told = {model: score for model, score in scores.items() if score.value is not None}
+    without = [f"{model} has no DAS ratio: {score.reason}." for model, score in scores.items() if model not in told]
+    if not told:
+        return f"On {name}, {' '.join(without)}"
+    each = ", ".join(f"{score.value:.2f} from {model}" for model, score in told.items())
+    return " ".join([
+        f"On {name}, an utterance that was put in gets so many times the attention of an original turn before the "
+        f"Query: {each}. 1 is no difference, and lower is better.",
+        *without,
+    ])  # fmt: skip
 
 
-def _lead(model: str, name: str, score: Score) -> str:
-    if score.value is None:
-        return f"On {name}, {model} has no DAS ratio: {score.reason}."
-    return (
-        f"On {name}, {model} gives an utterance that was put in {score.value:.2f} times the attention of an original "
-        "turn before the Query; 1 is no difference, and lower is better."
-    )
+def _verdict(score: Score) -> Verdict:
+    said = "times the attention of a History turn goes to a distraction; lower is better"
+    return Verdict(said, score, _level(score), ".2f")
 
 
 def _level(score: Score) -> Level:

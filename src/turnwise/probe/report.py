@@ -32,15 +32,14 @@ def section_of(
     result: ProbeResult, *, labels: Mapping[str, Labels] | None = None, pictures: Sequence[Picture] = ()
 ) -> Section:
     """All models and tasks, as a section."""
-    name = list(result.models)[-1]
-    known, of = beats_words(result.models[name].tasks.values())
+    counts = {name: beats_words(result.models[name].tasks.values()) for name in _shown_apart(result)}
     return Section(
         title="Probes",
         anchor="probe",
         question="What does the encoding of a context know?",
         blocks=list(_blocks(result, labels or {}, pictures)),
-        lead=_lead(name, known, of),
-        verdict=Verdict(f"of {of} tasks {name} knows better than a bag of words does", known, _level(known, of), "d"),
+        lead=_lead(counts),
+        verdict=Verdict.of({name: _verdict(*count) for name, count in counts.items()}),
         origin=result.origin,
     )
 
@@ -51,13 +50,15 @@ def beats_words(tasks: Iterable[TaskResult]) -> tuple[int, int]:
     return sum((one.difference.value or 0) > 0 and (one.p_holm or 1) < ALPHA for one in tested), len(tested)
 
 
-def _lead(name: str, known: int, of: int) -> str:
-    if not of:
-        return f"{name} was probed without the controls that say what its scores are worth."
-    return (
-        f"On {known} of {of} tasks a classifier reads significantly more from the encodings of {name} than from the "
-        "words of the same contexts."
-    )
+def _lead(counts: Mapping[str, tuple[int, int]]) -> str:
+    if not any(of for _, of in counts.values()):
+        return f"{', '.join(counts)}: probed without the controls that say what scores are worth."
+    each = ", ".join(f"{known} of {of} tasks for {name}" for name, (known, of) in counts.items())
+    return f"A classifier reads significantly more from encodings than from the words of the same contexts on {each}."
+
+
+def _verdict(known: int, of: int) -> Verdict:
+    return Verdict(f"of {of} tasks are known better than a bag of words knows them", known, _level(known, of), "d")
 
 
 def _level(known: int, of: int) -> Level:
@@ -191,7 +192,7 @@ def control_table(result: ProbeResult, name: str) -> Table:
     ]
     if len(_shown_apart(result)) < len(result.models):
         notes.append("The same of the other models is in result.json.")
-    return Table(columns, rows, f"{name} beside its controls", notes=notes, name="probe-controls")
+    return Table(columns, rows, f"{name} beside its controls", notes=notes, name=f"probe-controls-{name}")
 
 
 def label_table(labels: Mapping[str, Labels]) -> Table:

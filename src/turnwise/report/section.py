@@ -171,6 +171,8 @@ class Verdict:
     def of(cls, parts: Mapping[str, Verdict]) -> Verdict:
         """One verdict of several that say the same of different things; it is as bad as the worst of them."""
         first = next(iter(parts.values()))
+        if len(parts) == 1:
+            return first
         level = max((one.level for one in parts.values()), key=SEVERITY.index)
         each = [Part(name, one.number, one.level) for name, one in parts.items()]
         return cls(first.headline, None, level, first.number_format, each)

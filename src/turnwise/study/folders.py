@@ -10,7 +10,7 @@ from turnwise.errors import UsageError
 from turnwise.report import Run, Section, read_run
 from turnwise.report.anchor import free_name
 from turnwise.study.book import BOOK, Step, read_steps
-from turnwise.study.page import section_of, step_sections
+from turnwise.study.page import step_sections
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ def joined_sections(folders: Sequence[str | Path]) -> list[tuple[Step, Section]]
     for folder in map(Path, dict.fromkeys(folders)):
         if not (folder / BOOK).is_file():
             run = read_run(folder)
-            found.append((Step(run.instrument, run.instrument, "", "done"), section_of(run)))
+            found.append((Step(run.instrument, run.instrument, "", "done"), run.section))
             continue
         steps = list(read_steps(folder).values())
         own = f" ({folder.name})" if len(folders) > 1 else ""

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-# Words about numbers, and verdicts, which say again what stands elsewhere.
-WORDS = ("interval", "intervals", "control_intervals", "signature", "reason", "interval_reason", "verdicts")
+WORDS = ("interval", "intervals", "control_intervals", "signature", "reason", "interval_reason")
 
 
 @dataclass(frozen=True)

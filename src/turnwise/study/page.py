@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from turnwise.instruments import INSTRUMENTS
-from turnwise.report import Column, Prose, Run, Section, Table, Verdict, read_run
+from turnwise.report import Column, Prose, Section, Table, Verdict, read_run
 from turnwise.study.book import Step
 from turnwise.study.plan import Plan
 
@@ -43,21 +42,12 @@ def step_sections(folder: Path, steps: Sequence[Step]) -> list[Section]:
 def _section(folder: Path, step: Step, *, is_named: bool) -> Section:
     if step.state != "done":
         return _missing(step)
-    section = section_of(read_run(folder / step.run))
+    section = read_run(folder / step.run).section
     if step.instrument == "corpus":
         return replace(section, verdict=None, anchor=step.name)  # the summary is for what the instruments found
     own = f" ({step.asked})" if step.asked not in ("", step.instrument) else ""
     title = f"{section.title}{own}{f': {step.corpus}' if is_named else ''}"
     return replace(section, title=title, anchor=step.name)
-
-
-def section_of(run: Run) -> Section:
-    """A run's section; where it asked several models, with a verdict on each."""
-    verdicts: Mapping[str, Any] = run.data.get("verdicts", {})
-    if len(verdicts) < 2:
-        return run.section
-    parts = {name: Verdict.from_dict(one) for name, one in verdicts.items()}
-    return replace(run.section, verdict=Verdict.of(parts))
 
 
 def overall(found: Sequence[tuple[Step, Section]]) -> str:
