@@ -52,7 +52,7 @@ def test_messages_of_one_speaker_are_one_turn_and_dialogues_of_one_turn_are_left
 
 
 def test_a_corpus_without_two_turns_is_refused_in_one_line() -> None:
-    with pytest.raises(UsageError, match=r"^Corpus 'mine' has no dialogue of two turns or more[^\n]*$"):
+    with pytest.raises(UsageError, match=r"^Corpus 'mine': none of its 1 dialogues \(all\) has two turns[^\n]*$"):
         examples(Corpus.of([ALONE], name="mine"))
 
 

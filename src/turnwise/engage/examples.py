@@ -110,8 +110,9 @@ def examples(corpus: Corpus, *, target: Target | None = None) -> Examples:
         targets.append(wanted)
         ids.append(dialogue.id)
     if not texts:
-        aimed_at = "to learn remaining depth from" if target is None else "with a target to learn"
-        raise UsageError(f"Corpus '{corpus.name}' has no dialogue of two turns or more {aimed_at}.")
+        whose = f"Corpus '{corpus.name}': none of its {len(corpus):,} dialogues ({', '.join(corpus.splits)})"
+        aimed_at = "" if target is None else " and a target to learn"
+        raise UsageError(f"{whose} has two turns or more{aimed_at}; what one speaker says in a row is one turn.")
     return Examples(corpus.name, texts, np.array(starts), np.concatenate(targets), ids, left_out)
 
 
