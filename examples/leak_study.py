@@ -206,7 +206,8 @@ def curve_table(rows: list[dict[str, Any]]) -> Iterator[str]:
         for part, said in (("all", "whole test set"), ("clean", f"overlap ≤ {LEAK:.2f}")):
             cells = [_mean([one["curves"][part][mark - 1] for one in some if len(one["curves"][part]) >= mark])
                      for mark in marks]  # fmt: skip
-            yield f"| {name.removesuffix('-original-1')}, {said}, {len(some)} seed{'s' * (len(some) > 1)} | {' | '.join(cells)} |"
+            seeds = f"{len(some)} seed{'s' * (len(some) > 1)}"
+            yield f"| {name.removesuffix('-original-1')}, {said}, {seeds} | {' | '.join(cells)} |"
 
 
 def cleaned_table(rows: list[dict[str, Any]]) -> Iterator[str]:

@@ -142,6 +142,11 @@ def test_the_tables_of_remaining_depth_are_what_the_study_prints() -> None:
     check_shown("results.md", "engage people", ROOT / "examples" / "trained_engagement.py", "--table", "people")
 
 
+def test_the_table_of_what_beats_words_is_what_the_study_prints() -> None:
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'turnwise[models]'")
+    check_shown("results.md", "beyond words", ROOT / "examples" / "engagement_baselines.py", "--table", "reported")
+
+
 def test_the_table_of_the_chat_model_is_what_the_study_prints() -> None:
     check_shown("results.md", "chat model", ROOT / "examples" / "chat_model.py", "--table")
 

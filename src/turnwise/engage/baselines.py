@@ -1,7 +1,8 @@
 """What a rater has to beat: raters that need no training, and guesses of the remaining depth.
 
 The number of words of a turn alone correlates by 0.725 with people on DailyDialog-Human (Spearman), above every metric
-of the paper's Table 3. So no rater is shown without these beside it.
+of the paper's Table 3. So no rater is shown without these beside it. Among replies that a model generated to the same
+queries the sign is the opposite (`examples/engagement_baselines.py`).
 """
 
 from __future__ import annotations
