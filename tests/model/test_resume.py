@@ -23,7 +23,7 @@ from turnwise.model import Recipe, Settings, train, training
 from turnwise.model.batch import Batch, Output
 from turnwise.model.examples import Examples
 from turnwise.model.log import Moment
-from turnwise.model.run import Plan, State
+from turnwise.model.run import Plan, State, check_same_run
 
 # Looks and saves every other batch, tells where it is, and lets itself be killed there.
 SCRIPT = """
@@ -295,3 +295,11 @@ def test_a_damaged_state_is_one_line(corpus: Corpus, settings: Settings, recipe:
     (tmp_path / "run" / "last" / "training.json").write_text("{}")
     with pytest.raises(ModelError, match=r"training\.json: expected"):
         run(corpus, settings, recipe, tmp_path / "run", resume=True)
+
+
+def test_a_run_of_a_version_without_a_setting_had_its_usual_value(tmp_path: Path, corpus: Corpus) -> None:
+    now = Plan(Settings(), Recipe()).origin(corpus)
+    before = {**now, "recipe": {name: value for name, value in now["recipe"].items() if name != "warmup"}}
+    check_same_run(before, now, out=tmp_path)
+    with pytest.raises(UsageError, match=r"recipe\.warmup was 0 and is now 9"):
+        check_same_run(before, Plan(Settings(), Recipe(warmup=9)).origin(corpus), out=tmp_path)

@@ -74,8 +74,12 @@ def _named(role: str, given: object) -> str | None:
 
 
 def check_same_run(before: Mapping[str, Any], now: Mapping[str, Any], *, out: Path) -> None:
-    """A resumed run must be the run that was begun, or its end would be neither's."""
-    old, new = _flat(before), _flat(now)
+    """A resumed run must be the run that was begun, or its end would be neither's.
+
+    What an earlier version did not write down yet was as it is usually.
+    """
+    usual = {"settings": Settings().to_dict(), "recipe": Recipe().to_dict()}
+    old, new = {**_flat(usual), **_flat(before)}, _flat(now)
     for name in sorted(old.keys() | new.keys()):
         if name.rpartition(".")[2] not in MAY_DIFFER and old.get(name) != new.get(name):
             found = f"{name} was {old.get(name)} and is now {new.get(name)}"
