@@ -163,6 +163,7 @@ def test_the_speeds_of_the_join_are_those_committed() -> None:
 def test_the_costs_of_measuring_attention_are_those_committed() -> None:
     pytest.importorskip("torch", reason="torch is not installed: pip install 'turnwise[models]'")
     check_shown("distract.md", "distract speed", ROOT / "benchmarks" / "distract_speed.py", "--table")
+    check_shown("distract.md", "influence speed", ROOT / "benchmarks" / "influence_speed.py", "--table")
 
 
 def test_what_cleaning_ten_million_turns_took_is_that_committed() -> None:

@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from turnwise.distract.result import compared, set_result, summarise
 from turnwise.distract.sets import Case, DistractingSet
 from turnwise.errors import TurnwiseError, UsageError
 from turnwise.metrics import Resampling
+from turnwise.model.protocol import Context, Likelihood
 from turnwise.record import Origin
 from turnwise.report import read_run
 
@@ -153,6 +156,25 @@ def test_influence_leaves_out_what_is_not_read_and_counts_it() -> None:
     assert found.ratio.n == 3
     assert found.left_out == {"influence_too_long": 1, "influence_cut": 1, "influence_turns_cut": 3}
     assert fake.scored == [3 + 3 + 3 + 3]  # a whole context, and two turns that can be left out, of each that fits
+
+
+def test_influence_shares_what_contexts_begin_with_where_a_model_can() -> None:
+    @dataclass
+    class Sharing(Fake):
+        groups: list[int] = field(default_factory=list)
+
+        def log_likelihood_sharing(
+            self, contexts: Sequence[Context], responses: Sequence[str], groups: Sequence[int]
+        ) -> list[Likelihood]:
+            self.groups += groups
+            assert [contexts[groups.index(group)] for group in sorted(set(groups))] == [
+                case.context for case in CASES[:2]
+            ]
+            return super().log_likelihood(contexts, responses)
+
+    fake = Sharing()
+    assert influence(fake, CASES).scores == influence(Fake(), CASES).scores
+    assert fake.groups == [0] * 4 + [1] * 3  # a whole context first, then without each turn before the Query
 
 
 def test_influence_of_nothing_that_is_read_says_why_there_is_none() -> None:

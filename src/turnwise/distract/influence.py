@@ -26,7 +26,7 @@ from turnwise.distract.portions import Portion, kept, portions
 from turnwise.distract.sets import Case
 from turnwise.metrics import Resampling, correlate, mean_score, ratio_score
 from turnwise.model.answers import enough_memory
-from turnwise.model.protocol import Context, DialogueModel, TooLong, unread_turns
+from turnwise.model.protocol import Context, DialogueModel, TooLong, log_likelihood_sharing, unread_turns
 from turnwise.record import Origin, Score
 
 AT_ONCE = 256  # cases whose shortened contexts are scored together, and kept as one portion
@@ -122,7 +122,7 @@ def _falls(model: DialogueModel, cases: Sequence[Case]) -> list[Falls | None]:
         owners += [place] * len(mine)
     try:
         with enough_memory(model):
-            found = model.log_likelihood(contexts, [cases[place].response for place in owners])
+            found = log_likelihood_sharing(model, contexts, [cases[place].response for place in owners], owners)
     except TooLong as error:
         return _falls_without(model, cases, {owners[place] for place in error.parts})
     totals = iter([one.total for one in found])

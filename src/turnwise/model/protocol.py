@@ -125,6 +125,26 @@ class TellsUnread(Protocol):
         ...
 
 
+@runtime_checkable
+class SharesPrefixes(Protocol):
+    """A model that reads once what contexts begin with alike; others read each of them whole."""
+
+    def log_likelihood_sharing(
+        self, contexts: Sequence[Context], responses: Sequence[str], groups: Sequence[int]
+    ) -> list[Likelihood]:
+        """What `log_likelihood` gives; the more a context begins as the first of its group does, the sooner."""
+        ...
+
+
+def log_likelihood_sharing(
+    model: DialogueModel, contexts: Sequence[Context], responses: Sequence[str], groups: Sequence[int]
+) -> list[Likelihood]:
+    """How likely each given response is after its context, reading no more of a group than the model has to."""
+    if isinstance(model, SharesPrefixes):
+        return model.log_likelihood_sharing(contexts, responses, groups)
+    return model.log_likelihood(contexts, responses)
+
+
 def unread_turns(model: DialogueModel, contexts: Sequence[Context], responses: Sequence[str]) -> list[int]:
     """How many of each context's oldest turns a model does not read at all."""
     return model.unread_turns(contexts, responses) if isinstance(model, TellsUnread) else [0] * len(contexts)

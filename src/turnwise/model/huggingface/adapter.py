@@ -19,6 +19,7 @@ from turnwise.model.huggingface.generation import generations
 from turnwise.model.huggingface.likelihood import likelihoods
 from turnwise.model.huggingface.pretrained import check_causal, check_window, fingerprint
 from turnwise.model.huggingface.samples import ModelKind, Sample, Sampler, sampler, window_of
+from turnwise.model.huggingface.sharing import can_share, shared_likelihoods
 from turnwise.model.huggingface.tokens import Reader
 from turnwise.model.protocol import Account, Attention, Context, Decoding, Floats, Likelihood, Reading
 
@@ -103,6 +104,18 @@ class HuggingFaceModel:
         samples = self._noted(self.sampler.pairs(contexts, responses))
         return in_batches(samples, self.options.batch_size, partial(likelihoods, self.network))
 
+    def log_likelihood_sharing(
+        self, contexts: Sequence[Context], responses: Sequence[str], groups: Sequence[int]
+    ) -> list[Likelihood]:
+        """The same; what contexts begin with as the first of their group does is read once, if the network allows.
+
+        It needs memory for the keys and values of two batches, as generation needs it for one.
+        """
+        if not self._can_share:
+            return self.log_likelihood(contexts, responses)
+        samples = self._noted(self.sampler.pairs(contexts, responses))
+        return shared_likelihoods(self.network, samples, groups, self.options.batch_size)
+
     def unread_turns(self, contexts: Sequence[Context], responses: Sequence[str]) -> list[int]:
         """How many of each context's oldest turns do not fit into the window."""
         return [sample.cut for sample in self.sampler.pairs(contexts, responses)]
@@ -114,6 +127,10 @@ class HuggingFaceModel:
         samples = self._noted(self.sampler.prompts(contexts, room=self._room(chosen.max_tokens)))
         work = partial(generations, self.network, decoding=chosen, ends=sorted(self.sampler.ends))
         return [self._text(ids) for ids in in_batches(samples, self.options.batch_size, work)]
+
+    @cached_property
+    def _can_share(self) -> bool:
+        return can_share(self.network)
 
     def _text(self, ids: Sequence[int]) -> str:
         tokenizer, joined = self.sampler.reader.tokenizer, self.sampler.conversation

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from turnwise.model.huggingface.samples import ModelKind, Sample
 
+Item = TypeVar("Item", bound=Sized)
 Result = TypeVar("Result")
 
 
@@ -54,19 +55,33 @@ class Network:
 
 
 def in_batches(
-    samples: Sequence[Sample], size: int, work: Callable[[Sequence[Sample]], Sequence[Result]]
+    items: Sequence[Item],
+    size: int,
+    work: Callable[[Sequence[Item]], Sequence[Result]],
+    *,
+    length: Callable[[Item], int] = len,
+    least: float = 0.0,
 ) -> list[Result]:
-    """Work on batches of similar length; results come back in the order of the samples."""
+    """Work on batches of similar length; results come back in the order of the items.
+
+    least: how long the shortest of a batch has to be, as a share of the longest. More than 0 saves padding, by more and
+    smaller batches.
+    """
     results: dict[int, Result] = {}
-    for chosen in _by_length(samples, size):
-        results.update(zip(chosen, work([samples[k] for k in chosen]), strict=True))
-    return [results[k] for k in range(len(samples))]
+    for chosen in _batches([length(each) for each in items], size, least):
+        results.update(zip(chosen, work([items[k] for k in chosen]), strict=True))
+    return [results[k] for k in range(len(items))]
 
 
-def _by_length(samples: Sequence[Sample], size: int) -> Iterator[list[int]]:
-    lengths = [len(each.source) + len(each.target) for each in samples]
-    order = sorted(range(len(samples)), key=lambda k: -lengths[k])  # the longest first: it shows at once what fits
-    yield from (order[start : start + size] for start in range(0, len(order), size))
+def _batches(lengths: Sequence[int], size: int, least: float) -> Iterator[list[int]]:
+    chosen: list[int] = []
+    for k in sorted(range(len(lengths)), key=lambda k: -lengths[k]):  # the longest first: it shows at once what fits
+        if chosen and (len(chosen) == size or lengths[k] < least * lengths[chosen[0]]):
+            yield chosen
+            chosen = []
+        chosen.append(k)
+    if chosen:
+        yield chosen
 
 
 def indices(rows: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor]:

@@ -25,6 +25,10 @@ class Sample:
     turns: int  # of the context as given
     cut: int  # oldest turns that did not fit
 
+    def __len__(self) -> int:
+        """Tokens of the context and the response."""
+        return len(self.source) + len(self.target)
+
     def lengths(self) -> list[int]:
         """How many tokens each turn has, as read; 0 for one that was cut."""
         counts = [0] * self.turns
@@ -82,7 +86,7 @@ class Sampler:
         """Cut the oldest turns until the rest fits; the Query and the response are never cut."""
         is_answered = response is not None
         sample, cut = self._sample(tokens, len(context), 0, is_answered=is_answered), 0
-        while (over := len(sample.source) + len(sample.target) + room - (self.window or NO_LIMIT)) > 0:
+        while (over := len(sample) + room - (self.window or NO_LIMIT)) > 0:
             cut = _next_cut(sample, over)
             if cut == len(context):
                 return self._too_long(sample, room)
