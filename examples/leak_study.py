@@ -12,7 +12,8 @@ answers the whole test set, and BLEU-2 is scored on all samples and on those who
 0.80. `overlap-lstm-cleaned-3` learns from the cleaned splits with three turns of context, and answers the cleaned test
 samples, those without duplicates (`clean/pairs-3`). Answers are greedy, of the best checkpoint by validation perplexity
 and of the last: the paper does not say which it took. Metrics are its BLEU and Dist, but without case: the models write
-small letters.
+small letters. Marks stand apart on both sides, as DailyDialog has them: where a small letter follows, NLTK's sentences
+would not end, and a full stop would be part of its word.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ VARIANTS = tuple(f"{preset}-{kind}" for kind in ("original-1", "cleaned-1", "cle
 LEAK = 0.8
 METRICS = ("bleu-2-overlap", "bleu-4-overlap", "distinct-1-overlap", "distinct-2-overlap")
 LONG = 8  # words, from which on a response is no commonplace
-WORD = re.compile(r"\w+")  # models write marks apart, and corpora do not always
+MARK = re.compile(r"(?<=\w)([.,!?;:])(?=\s|$)")
 CHECKPOINTS = ("best", "last")
 JOINED = " __eou__ "  # between the turns of a cleaned pair's context
 SHOWN = 10  # memorised responses of a run
@@ -123,12 +124,18 @@ def _without_duplicates(pairs: Path, test: Corpus, turns: int) -> list[bool]:
     return [one in known for one in said]
 
 
-def _answers(model: DialogueModel, test: Corpus, turns: int) -> tuple[list[str], list[str], list[str]]:
+def _answers(model: Any, test: Corpus, turns: int) -> tuple[list[str], list[str], list[str]]:
+    """What a model says and what was said, both in its words, and the dialogues."""
     from turnwise.model import respond
 
     written = list(respond(model, test, context_turns=turns))
-    said, meant = ([str(one[key]).lower() for one in written] for key in ("hypothesis", "reference"))
-    return said, meant, [str(one["dialogue"]) for one in written]
+    meant = [_apart(model.vocabulary.normalise(str(one["reference"]))) for one in written]
+    return [_apart(str(one["hypothesis"])) for one in written], meant, [str(one["dialogue"]) for one in written]
+
+
+def _apart(text: str) -> str:
+    """Marks apart from words: "so, shall we?" becomes "so , shall we ?"."""
+    return MARK.sub(r" \1", text)
 
 
 def _scored(hypotheses: list[str], references: list[str], dialogues: list[str], kept: list[bool]) -> dict[str, Any]:
@@ -170,7 +177,7 @@ def memorised(
     found = [
         place
         for place in range(len(said))
-        if len(WORD.findall(meant[place])) >= LONG and WORD.findall(said[place]) == WORD.findall(meant[place])
+        if said[place] == meant[place] and sum(word[0].isalnum() for word in meant[place].split()) >= LONG
     ]
     nearest = measure_with_examples(
         data.split("train"), data.split("test"), choose=lambda _: found[:SHOWN], settings=Settings(context_turns=turns)
