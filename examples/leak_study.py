@@ -205,14 +205,15 @@ def curve_table(rows: list[dict[str, Any]]) -> Iterator[str]:
     for row in rows:
         if "curves" in row:
             runs.setdefault(row["variant"], []).append(row)
-    most = max((len(one["curves"]["all"]) for some in runs.values() for one in some), default=0)
-    marks = sorted({mark for mark in MARKS if mark <= most} | ({most} if most else set()))
+    ends = {len(one["curves"]["all"]) for some in runs.values() for one in some}
+    marks = sorted({mark for mark in MARKS if mark <= max(ends, default=0)} | ends)
     yield f"| BLEU-2 after epoch | {' | '.join(map(str, marks))} |"
     yield "|---|" + "--:|" * len(marks)
     for name, some in runs.items():
         for part, said in (("all", "whole test set"), ("clean", f"overlap ≤ {LEAK:.2f}")):
-            cells = [_mean([one["curves"][part][mark - 1] for one in some if len(one["curves"][part]) >= mark])
-                     for mark in marks]  # fmt: skip
+            # A mean over those seeds alone that went so far would not be the row's.
+            cells = [_mean([one["curves"][part][mark - 1] for one in some])
+                     if all(len(one["curves"][part]) >= mark for one in some) else "–" for mark in marks]  # fmt: skip
             seeds = f"{len(some)} seed{'s' * (len(some) > 1)}"
             yield f"| {name.removesuffix('-original-1')}, {said}, {seeds} | {' | '.join(cells)} |"
 

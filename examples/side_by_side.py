@@ -28,9 +28,9 @@ def add_options(parser: argparse.ArgumentParser, rows: Path) -> None:
     """The options that all studies of runs have."""
     parser.add_argument("corpus", type=Path, nargs="?", help="a corpus with training, validation and test splits")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
-    parser.add_argument("--epochs", type=int, default=40, help="at most; also at most the preset's own")
+    parser.add_argument("--epochs", type=int, default=40, help="at most; a preset may have fewer")
     parser.add_argument(
-        "--settings", default={}, type=_settings, help="changed settings, for a trial: layers=1,width=16"
+        "--settings", default={}, type=_settings, help="changed settings, for a trial with its own --out: layers=1"
     )
     parser.add_argument("--device", default="auto")
     parser.add_argument("--workers", type=int, default=1)
@@ -55,21 +55,25 @@ def run(
         graphs.SHARE_OF_MEMORY = 0.6 / arguments.workers  # each keeps to its part of the card
         print(json.dumps(make(arguments, arguments.one[0], int(arguments.one[1]))))
         return
+    if arguments.settings and arguments.out == rows:
+        sys.exit("Changed settings are a trial: give --out, so that its rows do not pass for the study's.")
     start, lock = time.monotonic(), Lock()
 
-    def work(one: tuple[str, int]) -> None:
+    def work(one: tuple[str, int]) -> bool:
         if time.monotonic() - start > arguments.begin_within:
-            return
+            return True
         row = _made(one)
         if row is None:
-            return
+            return False
         with lock:
-            arguments.out.write_text(json.dumps([*read(arguments.out), row], indent=1) + "\n")
+            keep([*read(arguments.out), row], arguments.out)
         shutil.rmtree(folder(arguments, *one))
         print(*one, told(row), round(row["seconds"]), flush=True)
+        return True
 
     with ThreadPoolExecutor(arguments.workers) as pool:
-        list(pool.map(work, _missing(arguments, names, rows)))
+        if not all(list(pool.map(work, _missing(arguments, names, rows)))):
+            sys.exit(1)
 
 
 def folder(arguments: argparse.Namespace, name: str, seed: int) -> Path:
@@ -80,6 +84,14 @@ def folder(arguments: argparse.Namespace, name: str, seed: int) -> Path:
 def read(rows: Path) -> list[Row]:
     """The rows that are there."""
     return json.loads(rows.read_text()) if rows.exists() else []
+
+
+def keep(rows: Any, path: Path) -> None:
+    """Write rows, all of them or none: a kill must not cost those that were there."""
+    from turnwise.atomic import whole_file
+
+    with whole_file(path) as unfinished:
+        unfinished.write_text(json.dumps(rows, indent=1) + "\n")
 
 
 def logged(log: Path, column: str) -> list[float]:

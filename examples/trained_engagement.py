@@ -74,7 +74,8 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
     settings = Settings(history=int(history.removeprefix("h")), **options_of(words))
     found = {one: load(arguments.corpus / f"{one}.parquet") for one in CORPORA}
     learnt = [found[one] for one in (CORPORA if corpus == MIXTURE else (corpus,))]
-    rated = halves(read_human(arguments.human))
+    everything = read_human(arguments.human)
+    rated = halves(everything)
     recipe: Recipe = RECIPES["paper" if "paper" in words else "default"]
     if arguments.steps:
         recipe = replace(
@@ -97,7 +98,7 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
             seed=seed,
             cache=arguments.work / "vectors",  # one encoding serves all histories
         )
-        return {**row, "seconds": time.monotonic() - begin, **measured(predictor, tests, rated.reported)}
+        return {**row, "seconds": time.monotonic() - begin, **measured(predictor, tests, rated, everything)}
     result = fit_all(
         material(learnt, is_shuffled="shuffled" in words, seed=seed),
         start=Predictor.untrained(encoder, settings, seed=seed),
@@ -117,14 +118,17 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
             {"step": one.step, "validation": one.validation, "pearson": one.pearson, "human": one.human}
             for one in result.history
         ],
-        **measured(result.predictor, tests, rated.reported),
+        **measured(result.predictor, tests, rated, None if "human" in words else everything),
     }
 
 
-def measured(predictor: Predictor, tests: Mapping[str, Any], rated: Any) -> dict[str, Any]:
-    """Depth on every test split, and what people rated."""
+def measured(predictor: Predictor, tests: Mapping[str, Any], rated: Any, everything: Any | None) -> dict[str, Any]:
+    """Depth on every test split, and what people rated: all of it only where nothing was selected on a half."""
     depth = {name: depth_on(predictor, data) for name, data in tests.items()}
-    return {"depth": depth, "people": people_on(predictor, rated)}
+    found = {"depth": depth, "people": people_on(predictor, rated.reported)}
+    if everything is None:
+        return found
+    return {**found, "selection": people_on(predictor, rated.selection), "all": people_on(predictor, everything)}
 
 
 def depth_on(predictor: Predictor, corpus: Any) -> dict[str, Any]:
@@ -142,7 +146,7 @@ def depth_on(predictor: Predictor, corpus: Any) -> dict[str, Any]:
 
 
 def people_on(predictor: Predictor, rated: Any) -> dict[str, Any]:
-    """The reported half of the rated turns."""
+    """How a predictor and the baselines agree with people."""
     from turnwise.engage import evaluate
 
     found = next(iter(evaluate({"model": predictor}, [rated]).to_dict()["sets"].values()))
@@ -166,7 +170,7 @@ def depth_table(rows: list[dict[str, Any]]) -> str:
             some = [row["depth"][corpus]["model"] for row in mine if row["variant"] == variant]
             means = [statistics.mean(one[key]["value"] for one in some) for key in ("mse", "pearson", "spearman")]
             spread = [one["spearman"]["value"] for one in some]
-            numbers = f"{means[0]:.2f} | {means[1]:.3f} | {means[2]:.3f} | {min(spread):.3f}–{max(spread):.3f}"
+            numbers = f"{means[0]:.2f} | {means[1]:.3f} | {means[2]:.3f} | {_of_seeds(spread)}"
             lines.append(f"| {corpus} | {variant} | {len(some)} | {numbers} |")
         for baseline in ("average", "random") if mine else ():
             one = mine[0]["depth"][corpus][baseline]
@@ -181,28 +185,62 @@ def _is_plain(variant: str) -> bool:
 
 
 def people_table(rows: list[dict[str, Any]]) -> str:
-    """The reported half of DailyDialog-Human: means over seeds, and the first seed's interval."""
+    """DailyDialog-Human's reported half, the other half and both: means over seeds, and the first seed's intervals."""
     return "\n".join(_people_lines(rows))
 
 
 def _people_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
-    yield "| predictor | seeds | Spearman | of seeds | 95 % | Pearson | given length | share of ceiling |"
-    yield "|---|--:|--:|--:|--:|--:|--:|--:|"
+    yield (
+        "| predictor | seeds | Spearman | of seeds | 95 % | Pearson | given length | share of ceiling "
+        "| other half | both | 95 % |"
+    )
+    yield "|---|" + "--:|" * 10
     for variant in dict.fromkeys(row["variant"] for row in rows):
-        some = [row["people"]["raters"]["model"] for row in rows if row["variant"] == variant]
+        mine = [row for row in rows if row["variant"] == variant]
+        some = [row["people"]["raters"]["model"] for row in mine]
         values = [one["spearman"] for one in some]
         low, high = some[0]["interval"]
         means = [
             statistics.mean(one[key] for one in some) for key in ("pearson", "partial_given_length", "share_of_ceiling")
         ]
-        numbers = f"{statistics.mean(values):.3f} | {min(values):.3f}–{max(values):.3f} | {low:.2f}–{high:.2f}"
-        yield f"| {variant} | {len(some)} | {numbers} | {' | '.join(f'{one:.3f}' for one in means)} |"
+        numbers = f"{statistics.mean(values):.3f} | {_of_seeds(values)} | {low:.2f} to {high:.2f}"
+        shown = " | ".join(f"{one:.3f}" for one in means)
+        yield f"| {variant} | {len(some)} | {numbers} | {shown} | {_wider(mine, 'model')} |"
+    full = [row for row in rows if "all" in row][:1] or rows[:1]  # baselines are the same in every row
     for name, one in rows[0]["people"]["raters"].items() if rows else ():
         if name != "model" and one["spearman"] is not None:
             low, high = one["interval"]
             more = [one[key] for key in ("pearson", "partial_given_length", "share_of_ceiling")]
             shown = " | ".join("–" if value is None else f"{value:.3f}" for value in more)
-            yield f"| {name} | | {one['spearman']:.3f} | | {low:.2f}–{high:.2f} | {shown} |"
+            interval = f"{low:.2f} to {high:.2f}"
+            yield f"| {name} | | {one['spearman']:.3f} | | {interval} | {shown} | {_wider(full, name)} |"
+
+
+def _wider(rows: list[dict[str, Any]], rater: str) -> str:
+    """The other half and both, where every seed was free to be held against them.
+
+    Of a tuned model's other half the log tells as well.
+    """
+    if all("all" in row for row in rows):
+        other, both = ([row[key]["raters"][rater] for row in rows] for key in ("selection", "all"))
+        low, high = both[0]["interval"]
+        return f"{_mean_of(other)} | {_mean_of(both)} | {low:.2f} to {high:.2f}"
+    chosen = [next(one for one in row["log"] if one["step"] == row["best_step"]) for row in rows if "log" in row]
+    known = [{"spearman": one["human"]} for one in chosen] if not _is_chosen_by_people(rows[0]["variant"]) else []
+    return f"{_mean_of(known) if len(known) == len(rows) else '–'} | – | –"
+
+
+def _is_chosen_by_people(variant: str) -> bool:
+    return "human" in variant.split("-")
+
+
+def _mean_of(raters: list[dict[str, Any]]) -> str:
+    return f"{statistics.mean(one['spearman'] for one in raters):.3f}"
+
+
+def _of_seeds(values: list[float]) -> str:
+    """From the lowest to the highest; one seed has no range."""
+    return f"{min(values):.3f}–{max(values):.3f}" if len(values) > 1 else "–"
 
 
 def main() -> None:

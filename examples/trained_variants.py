@@ -23,8 +23,9 @@ import argparse
 import math
 import re
 import statistics
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -184,8 +185,8 @@ def preset_table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def das_table(rows: list[dict[str, Any]]) -> str:
-    """Variants by test sets, as Table 3: ratios of means, averaged over seeds, the lowest of each column in bold."""
+def das_table(rows: list[dict[str, Any]], ratio: str = "das_ratio_of_means") -> str:
+    """Variants by test sets, as Table 3: ratios averaged over seeds, the lowest of each column in bold."""
     looked_at = [row for row in rows if "sets" in row]
     tables = []
     for corpus in dict.fromkeys(row["corpus"] for row in looked_at):
@@ -195,7 +196,7 @@ def das_table(rows: list[dict[str, Any]]) -> str:
         for _, name in names:
             mine = _of(looked_at, corpus, name)
             first = [_mean(row["original"][key] for row in mine) for key in ("perplexity", "history_percent")]
-            values.append([*first, *(_mean(row["sets"][one]["das_ratio_of_means"] for row in mine) for one in sets)])
+            values.append([*first, *(_mean(row["sets"][one][ratio] for row in mine) for one in sets)])
         lowest = [min(column) for column in zip(*values, strict=True)]
         lines = [
             f"| {corpus} | seeds | perplexity | History % | {' | '.join(sets)} |",
@@ -232,7 +233,14 @@ def _mean(values: Iterator[float]) -> float:
 
 def _over_seeds(rows: list[dict[str, Any]], key: str) -> tuple[str, str]:
     values = [row[key]["value"] for row in rows]
-    return f"{statistics.mean(values):.2f}", f"{min(values):.2f}–{max(values):.2f}"
+    return f"{statistics.mean(values):.2f}", f"{min(values):.2f}–{max(values):.2f}" if len(values) > 1 else "–"
+
+
+TABLES: dict[str, Callable[[list[dict[str, Any]]], str]] = {
+    "presets": preset_table,
+    "das": das_table,
+    "medians": partial(das_table, ratio="das_ratio_median"),
+}
 
 
 def main() -> None:
@@ -242,10 +250,10 @@ def main() -> None:
     parser.add_argument("--name", default="dailydialog", help="of the corpus, in rows and tables")
     parser.add_argument("--variants", nargs="+", default=["presets"], help=f"names, or {', '.join(GROUPS)}")
     parser.add_argument("--context-tokens", type=int, default=300, help="of a context, its last so many are read")
-    parser.add_argument("--table", choices=["presets", "das"])
+    parser.add_argument("--table", choices=TABLES)
     arguments = parser.parse_args()
     if arguments.table:
-        print((preset_table if arguments.table == "presets" else das_table)(side_by_side.read(ROWS)))
+        print(TABLES[arguments.table](side_by_side.read(ROWS)))
         return
     names = [name for given in arguments.variants for name in GROUPS.get(given, (given,))]
     side_by_side.run(arguments, names, rows=ROWS, make=trained, told=_told)

@@ -290,9 +290,10 @@ def _predictors(bench: Bench, wish: EngageWish) -> tuple[Examples, Examples, dic
     given = Material([training], validation)
     models = {}
     for name, history in {f"history {wish.history}": wish.history, "turn alone": 0}.items():
-        start = Predictor.untrained(encoder, Settings(history=history))
-        models[name] = fit_head(given, start=start, cache=bench.work, progress=bench.progress)
-    return training, held_out, {**models, "untrained": Predictor.untrained(encoder, Settings())}
+        start = Predictor.untrained(encoder, Settings(history=history), seed=bench.seed)
+        models[name] = fit_head(given, start=start, seed=bench.seed, cache=bench.work, progress=bench.progress)
+    control = Predictor.untrained(encoder, Settings(history=wish.history), seed=bench.seed)
+    return training, held_out, {**models, "untrained": control}
 
 
 def _of_length(corpus: Corpus, least: int, most: int | None) -> Corpus:

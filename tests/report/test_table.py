@@ -160,7 +160,14 @@ TEXT = st.text(st.characters(exclude_characters="\r\x00", exclude_categories=["C
 @given(st.lists(st.tuples(TEXT, st.floats(allow_nan=False, allow_infinity=False)), max_size=8))
 def test_csv_gives_back_what_went_in(rows: list[tuple[str, float]]) -> None:
     read = list(csv.reader(io.StringIO(Table(["text", "number"], rows, "Any").to_csv())))[1:]
-    assert [(text, float(number)) for text, number in read] == rows
+    given = [(f"'{text}" if text[0] in "=+-@\t" else text, number) for text, number in rows]
+    assert [(text, float(number)) for text, number in read] == given
+
+
+def test_a_spreadsheet_finds_text_and_no_formula() -> None:
+    table = Table(["=1+1", "score"], [["=HYPERLINK(1)", -0.5], ["@SUM(1)", 1], ["a = b", None]], "Formulas")
+    assert table.to_csv() == "'=1+1,score\n'=HYPERLINK(1),-0.5\n'@SUM(1),1\na = b,\n"
+    assert table.to_arrow().column_names == ["=1+1", "score"]
 
 
 @given(TEXT)

@@ -102,9 +102,9 @@ def _verdict(score: Score) -> Verdict:
 
 def _level(score: Score) -> Level:
     """Good where distractions get less attention for sure, bad where they get more for sure."""
-    if score.value is None:
+    if score.value is None or score.interval is None:
         return "info"
-    low, high = score.interval or (score.value, score.value)
+    low, high = score.interval
     return "good" if high < 1 else "bad" if low > 1 else "warn"
 
 

@@ -18,6 +18,7 @@ from turnwise.report.plain import plain, score_from
 if TYPE_CHECKING:
     import pyarrow as pa
 
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how text begins that a spreadsheet takes for more than text
 LETTERS = "abcdefghijklmnopqrstuvwxyz"  # of footnotes that say why a score is missing
 
 
@@ -122,12 +123,12 @@ class Table:
         return (*self.notes, *shared)
 
     def to_csv(self) -> str:
-        """Comma-separated values at full precision, for machines."""
+        """Comma-separated values at full precision, for machines and spreadsheets."""
         lines = io.StringIO()
         writer = csv.writer(lines, lineterminator="\n")
         names, columns = zip(*_flat_columns(self), strict=True)
-        writer.writerow(names)
-        writer.writerows(zip(*columns, strict=True))
+        writer.writerow(map(_harmless, names))
+        writer.writerows(map(_harmless, row) for row in zip(*columns, strict=True))
         return lines.getvalue()
 
     def to_arrow(self) -> pa.Table:
@@ -221,6 +222,11 @@ def _flat_columns(table: Table) -> Iterator[tuple[str, list[str | int | float | 
             yield f"{head.name} n", [score.n if score else None for score in scores]
         if any(score and score.reason for score in scores):
             yield f"{head.name} reason", [score.reason if score else None for score in scores]
+
+
+def _harmless(cell: str | int | float | None) -> str | int | float | None:
+    """Text that a spreadsheet would run as a formula gets an apostrophe before it, which makes it text there."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
 
 
 def _arrow_column(cells: Sequence[str | int | float | None]) -> pa.Array:
