@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from turnwise.probe import Settings, chosen_tasks, examine, examples
 from turnwise.probe.checkpoints import Choice
 from turnwise.probe.examine import Examined
 from turnwise.probe.report import label_picture, score_table, section_of, selection_table
-from turnwise.report import Table
+from turnwise.report import Prose, Table
 from turnwise.report.section import Chart
 
 LOCATION = chosen_tasks(["UtteranceLoc"])
@@ -90,6 +91,24 @@ def test_few_models_stand_side_by_side_and_many_below_each_other() -> None:
     assert headings(many) == ["model", "UtteranceLoc"]
     assert len(many.rows) == 6
     assert headings(score_table(several(1).result)) == ["task", "knows"]
+
+
+def test_encodings_too_small_to_be_read_are_not_blamed_on_the_model() -> None:
+    models: dict[str, DialogueModel] = {"m": Blind("blind@0")}
+    result = examine(models, *splits(CHAT), tasks=LOCATION, settings=Settings(), resampling=FEW).result
+    found = result.models["m"]
+    task = found.tasks["UtteranceLoc"]
+    found = replace(found, tasks={"UtteranceLoc": replace(task, f1=replace(task.f1, value=0.0, interval=None))})
+    small = replace(result, models={"m": replace(found, spread=1e-3)})
+    levels = []
+    for one in (replace(result, models={"m": replace(found, spread=1.0)}), small):
+        section = section_of(one)
+        assert section.verdict is not None
+        levels.append(
+            (section.verdict.level, isinstance(section.blocks[0], Prose), "scale" in section.verdict.headline)
+        )
+        assert score_table(replace(one, models={"m": found, "other": found})).rows[0][-1] == "–"  # none is highest
+    assert levels == [("bad", False, False), ("warn", True, True)]
 
 
 def test_of_many_models_the_first_and_the_last_are_shown_beside_their_controls() -> None:

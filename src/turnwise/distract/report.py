@@ -14,7 +14,7 @@ from turnwise.distract.sets import Case
 from turnwise.model.protocol import DialogueModel, TooLong
 from turnwise.record import Score
 from turnwise.report import Block, Column, Prose, Section, ShownTurn, Table, Transcript, Verdict
-from turnwise.report.cell import Cell
+from turnwise.report.cell import Cell, p_cell
 from turnwise.report.charts import Axis, grouped_bars, heatmap
 from turnwise.report.section import Level
 
@@ -178,7 +178,8 @@ def _comparisons(result: DistractResult) -> Table:
     rows: list[list[Cell]] = []
     for name, by in result.comparisons.items():
         for key, one in by.items():
-            rows.append([name, key, one.difference, one.p_value, one.p_holm])
+            p = p_cell(one.p_value, n=one.difference.n, reason=one.reason)
+            rows.append([name, key, one.difference, p, one.p_holm])
     columns = [
         Column("model"),
         Column("set"),
@@ -186,7 +187,11 @@ def _comparisons(result: DistractResult) -> Table:
         Column("p", ".3g"),
         Column("p (Holm)", ".3g"),
     ]
-    note = "The first model's ratio of means minus this one's, over the same contexts and distractions; randomisation."
+    tests = sorted({one.test for by in result.comparisons.values() for one in by.values()})
+    note = (
+        "The first model's ratio of means minus this one's, over the same contexts and distractions; "
+        f"{', '.join(tests)} over dialogues."
+    )
     return Table(columns, rows, f"Compared with {result.first}", notes=[note], name="compared")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from turnwise.metrics import Comparison
 from turnwise.probe.groups import GROUPS
 from turnwise.probe.labels import Floats, Labels
 from turnwise.probe.pictures import Picture
@@ -15,7 +16,7 @@ from turnwise.probe.seeds import Spread
 from turnwise.probe.tasks import TASKS
 from turnwise.record import Score
 from turnwise.report import Block, Column, Prose, Section, Table, Verdict
-from turnwise.report.cell import Cell, write_number
+from turnwise.report.cell import Cell, p_cell, write_number
 from turnwise.report.charts import Axis, grouped_bars, heatmap, lines, scatter
 from turnwise.report.section import Level
 
@@ -39,7 +40,9 @@ def section_of(
         question="What does the encoding of a context know?",
         blocks=list(_blocks(result, labels or {}, pictures)),
         lead=_lead(counts),
-        verdict=Verdict.of({name: _verdict(*count) for name, count in counts.items()}),
+        verdict=Verdict.of(
+            {name: _verdict(*count, is_small=result.models[name].is_too_small) for name, count in counts.items()}
+        ),
         origin=result.origin,
     )
 
@@ -57,8 +60,12 @@ def _lead(counts: Mapping[str, tuple[int, int]]) -> str:
     return f"A classifier reads significantly more from encodings than from the words of the same contexts on {each}."
 
 
-def _verdict(known: int, of: int) -> Verdict:
-    return Verdict(f"of {of} tasks are known better than a bag of words knows them", known, _level(known, of), "d")
+def _verdict(known: int, of: int, *, is_small: bool) -> Verdict:
+    said = f"of {of} tasks are known better than a bag of words knows them"
+    level = _level(known, of)
+    if level == "bad" and is_small:  # blame the classifier before the model
+        return Verdict(f"{said}, but encodings are too small numbers to be read: scale them", known, "warn", "d")
+    return Verdict(said, known, level, "d")
 
 
 def _level(known: int, of: int) -> Level:
@@ -66,6 +73,8 @@ def _level(known: int, of: int) -> Level:
 
 
 def _blocks(result: ProbeResult, labels: Mapping[str, Labels], pictures: Sequence[Picture]) -> Iterator[Block]:
+    if result.advice:
+        yield Prose(" ".join(result.advice), heading="Before a number is read")
     yield score_table(result)
     yield _bars(result)
     yield group_table(result)
@@ -80,8 +89,6 @@ def _blocks(result: ProbeResult, labels: Mapping[str, Labels], pictures: Sequenc
     if labels:
         yield label_picture(labels)
         yield label_table(labels)
-    if result.advice:
-        yield Prose(" ".join(result.advice), heading="Before a number is read")
     if result.skipped:
         missing = "; ".join(f"{name} {reason}" for name, reason in result.skipped.items())
         yield Prose(f"Not probed: {missing}.", heading="Tasks that this corpus cannot carry")
@@ -113,10 +120,10 @@ def _by_task(result: ProbeResult) -> tuple[list[Column], list[list[Cell]]]:
 
 
 def _highest(result: ProbeResult, task: str) -> str:
-    """The model that scores highest; all of them where several do."""
+    """The model that scores highest; all of them where several do, none where all know nothing."""
     values = {name: one.tasks[task].f1.value for name, one in result.models.items()}
     best = max((value for value in values.values() if value is not None), default=None)
-    return ", ".join(name for name, value in values.items() if value is not None and value == best) or "–"
+    return ", ".join(name for name, value in values.items() if best and value == best) or "–"
 
 
 def _by_model(result: ProbeResult) -> tuple[list[Column], list[list[Cell]]]:
@@ -277,11 +284,15 @@ def _comparisons(result: ProbeResult) -> Table:
     rows: list[list[Cell]] = []
     for task in _tasks(result):
         found = [by[task] for by in result.comparisons.values()]
-        rows.append([task, *(cell for one in found for cell in (one.difference, one.p_holm))])
+        rows.append([task, *(cell for one in found for cell in (one.difference, _p(one)))])
     note = (
         "The first model's F1 minus the other's on the same positions; p-values of paired tests over dialogues, Holm."
     )
     return Table(columns, rows, f"{result.first} compared", notes=[note], name="probe-compared")
+
+
+def _p(one: Comparison) -> Cell:
+    return p_cell(one.p_holm, n=one.difference.n, reason=one.reason)
 
 
 def _curves(result: ProbeResult) -> Iterator[Block]:

@@ -83,6 +83,11 @@ class ModelResult:
         """Tasks on which the classifier found nothing to say."""
         return [name for name, one in self.tasks.items() if one.f1.value == 0]
 
+    @property
+    def is_too_small(self) -> bool:
+        """Whether a penalty on weights may be why nothing was found."""
+        return bool(self.silent) and self.spread < SMALL
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
         tasks = {name: one.to_dict() for name, one in self.tasks.items()}
@@ -128,9 +133,10 @@ class ProbeResult:
         """What to know before a score of 0 is blamed on a model."""
         return [
             f"Nothing was read from {name} on {len(one.silent)} of {len(one.tasks)} tasks. Its encodings are small "
-            f"numbers (standard deviation {one.spread:.2g}), of which a penalty leaves little: try --scaled."
+            f"numbers (standard deviation {one.spread:.2g}), of which a penalty leaves little: try --scaled "
+            "(in a study: scaled = true)."
             for name, one in self.models.items()
-            if one.silent and one.spread < SMALL
+            if one.is_too_small
         ]
 
     def to_dict(self) -> dict[str, Any]:

@@ -33,6 +33,11 @@ class Written:
     reason: str = ""
 
 
+def p_cell(p_value: float | None, *, n: int, reason: str | None) -> Cell:
+    """A p-value, or a score that says why there is none."""
+    return p_value if p_value is not None or reason is None else Score(None, n, reason=reason)
+
+
 def checked(cell: Any) -> Cell:
     """A cell with NumPy's numbers made Python's and facts made words; what is no cell is refused."""
     cell = cell.item() if isinstance(cell, np.generic) else cell
