@@ -114,7 +114,10 @@ def test_a_hub_name_that_cannot_be_fetched_is_one_line(monkeypatch: pytest.Monke
         raise OSError("We couldn't connect\nto the hub")
 
     monkeypatch.setattr(AutoConfig, "from_pretrained", refuse)
-    assert message("nobody/nothing").endswith("'nobody/nothing' could not be loaded: We couldn't connect to the hub")
+    assert message("nobody/nothing") == (
+        "No folder 'nobody/nothing' is here, and as a name on the Hugging Face hub it could not be loaded: "
+        "We couldn't connect to the hub"
+    )
 
 
 def test_a_checkpoints_own_code_is_never_run(copy: Path, tmp_path: Path) -> None:

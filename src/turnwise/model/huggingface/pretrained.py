@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -104,22 +105,33 @@ def readable(source: Source) -> Iterator[None]:
         line = " ".join(str(error).split())
         short = line if len(line) <= 300 else f"{line[:300]}…"
         why = short if isinstance(error, OSError | ValueError) else f"{type(error).__name__}: {short}"
+        if not Path(source.place).exists():  # a misspelt path can look like a name
+            raise UsageError(
+                f"No folder '{source.place}' is here, and as a name on the Hugging Face hub it could not be loaded: {why}"
+            ) from error
         raise UsageError(f"The checkpoint '{source.name}' could not be loaded: {why}") from error
 
 
 @contextmanager
 def silent(is_quiet: bool) -> Iterator[None]:
-    """Without the progress bars of transformers and its hub, where quiet is asked for; afterwards as before."""
+    """Without the bars of transformers and what its hub says of each retry, where quiet is asked for.
+
+    Afterwards as before.
+    """
     bars: Any = import_module("transformers.utils.logging")  # its functions are not typed
     gguf: Any = import_module("transformers.modeling_gguf_pytorch_utils")
     was_shown, own = bars.is_progress_bar_enabled(), gguf.tqdm
+    hub = logging.getLogger("huggingface_hub")
+    level = hub.level
     if is_quiet:
+        hub.setLevel(logging.ERROR)
         bars.disable_progress_bar()
         gguf.tqdm = bars.tqdm  # the reader of GGUF has a bar of its own, which heeds no switch
     try:
         yield
     finally:
         gguf.tqdm = own
+        hub.setLevel(level)
         if is_quiet and was_shown:
             bars.enable_progress_bar()
 
