@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pyarrow as pa
 import pytest
+from scipy.stats import binomtest
 
 from turnwise.corpus import Corpus, Dialogue, Turn
 from turnwise.overlap import Settings, clean, filter
@@ -31,6 +35,20 @@ def test_the_section_says_how_many_samples_leak() -> None:
     )
     assert section.verdict is not None
     assert (section.verdict.written.text, section.verdict.level) == ("50.0%", "bad")
+
+
+def test_a_share_has_an_interval_over_dialogues() -> None:
+    """Ten of twenty dialogues leaked, all five samples of each: as sure as twenty coins, not as a hundred."""
+    ids = pa.chunked_array([pa.array([f"c#{place // 5}#{place % 5}" for place in range(100)])])
+    ratio = np.repeat(np.arange(20) % 2 == 0, 5).astype(float)
+    result = OverlapResult(ratio, np.zeros(100, dtype=np.int64), 100, Origin("c"), ids=ids)
+    low, high = result.share(0.8).interval or (0.0, 0.0)
+    coins = binomtest(10, 20).proportion_ci()
+    assert (low, high) == (pytest.approx(coins.low, abs=0.03), pytest.approx(coins.high, abs=0.03))
+    assert result.to_dict()["share_over_intervals"]["0.8"] == (low, high)
+    assert result.share(0.8).n == 100
+    rows = replace(result, unit="text")  # of a table: each is one of its own, whatever it is called
+    assert rows.share(0.8).interval == pytest.approx(binomtest(50, 100).proportion_ci())
 
 
 def test_shared_words_are_marked_in_both_texts() -> None:

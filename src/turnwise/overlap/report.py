@@ -25,7 +25,7 @@ PIECES = {"reference": REFERENCE, "words": re.compile(r"\w+"), "blanks": re.comp
 def section_of(measured: Measured, *, threshold: float = LEAK, contamination: Contamination | None = None) -> Section:
     """A measured overlap as a section, with the scores on the parts of the test set where there are any."""
     result = measured.result
-    share = result.share_over(threshold)
+    share = result.share_over(threshold)  # of this test set, which is all there: the level needs no interval
     level: Level = "bad" if share >= BAD else "warn" if share >= TAKE_CARE else "good"
     units, others = f"{_kind(result)}{result.unit}s", f"{'another' if result.is_within else 'a training'} {result.unit}"
     return Section(
@@ -41,7 +41,10 @@ def section_of(measured: Measured, *, threshold: float = LEAK, contamination: Co
         lead=f"{result.count_over(threshold):,} of {result.n_test:,} {units} overlap with {others} by more than "
         f"{threshold:g}; {result.identical:,} are identical to one.",
         verdict=Verdict(
-            f"of the {units} overlap {others} by more than {threshold:g}", share, level, number_format=".1%"
+            f"of the {units} overlap {others} by more than {threshold:g}",
+            result.share(threshold) if result.n_test else share,
+            level,
+            number_format=".1%",
         ),
         origin=result.origin,
     )
@@ -65,7 +68,7 @@ def _blocks(result: OverlapResult, threshold: float) -> Iterator[Block]:
     yield Facts(facts if result.is_within else [*facts, Fact(f"Training {units}", result.n_train)])
     yield from _spread(result, threshold)
     thresholds = with_threshold(threshold)
-    rows: list[list[Cell]] = [[f"over {t:g}", result.count_over(t), result.share_over(t)] for t in thresholds]
+    rows: list[list[Cell]] = [[f"over {t:g}", result.count_over(t), result.share(t)] for t in thresholds]
     rows.append(["identical", result.identical, result.identical_share])
     note = "Shares over a threshold are strict; identical units have the same words (in context and response)."
     yield Table(["overlap", units, "share"], rows, f"{units.capitalize()} by their best overlap", notes=[note])

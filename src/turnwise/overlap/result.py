@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from turnwise.metrics import mean_score
 from turnwise.overlap.best import Ratios
 from turnwise.overlap.scan import Ints
-from turnwise.record import Origin
+from turnwise.record import Origin, Score
 
 THRESHOLDS = (0.5, 0.6, 0.75, 0.8, 0.9, 0.99)
 LEAK = 0.8  # over this an item counts as leaked, as in Figure 2 of the paper
+PARTS = ("turn", "sample")  # units of which a dialogue has several
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 
@@ -48,6 +52,21 @@ class OverlapResult:
         """Share of test units strictly over a threshold."""
         return self.count_over(threshold) / self.n_test if self.n_test else 0.0
 
+    def share(self, threshold: float) -> Score:
+        """The same share as a score: with n, and with an interval over dialogues."""
+        return mean_score(self.is_over(threshold), clusters=self._dialogues, origin=self.origin)
+
+    @cached_property
+    def _dialogues(self) -> Ints | None:
+        """The dialogue of each unit, as a number; None where every unit is one of its own.
+
+        Parts of dialogues are called `dialogue#3`; a whole dialogue, or the row of a table, may have a # of its own.
+        """
+        if self.ids is None or self.unit not in PARTS:
+            return None
+        names = pc.replace_substring_regex(self.ids, r"#\d+$", "").combine_chunks()
+        return np.asarray(names.dictionary_encode().indices, dtype=np.int64)
+
     @property
     def identical(self) -> int:
         """Test units with a ratio of exactly 1."""
@@ -78,6 +97,7 @@ class OverlapResult:
     def to_dict(self, thresholds: Sequence[float] = THRESHOLDS) -> dict[str, Any]:
         """The result as JSON has it."""
         edges, counts = self.histogram()
+        shares = {str(threshold): self.share(threshold) for threshold in thresholds}
         return {
             "unit": self.unit,
             "is_within": self.is_within,
@@ -85,7 +105,8 @@ class OverlapResult:
             "n_test": self.n_test,
             "identical": self.identical,
             "identical_share": self.identical_share,
-            "share_over": {str(threshold): self.share_over(threshold) for threshold in thresholds},
+            "share_over": {name: share.value or 0.0 for name, share in shares.items()},
+            "share_over_intervals": {name: share.interval for name, share in shares.items()},
             "mean": float(self.ratio.mean()) if self.n_test else None,
             "histogram": {"edges": edges, "counts": counts, "cumulative": np.cumsum(counts).tolist()},
             "signature": self.origin.signature,
