@@ -134,15 +134,6 @@ def test_formats_are_listed_with_an_example() -> None:
     assert all(form["example"] for form in formats.values())
 
 
-def test_the_demo_writes_one_report_and_the_runs_behind_it(tmp_path: Path) -> None:
-    study = as_json("demo", "--out", tmp_path / "demo", "--dialogues", 60)
-    page = Path(study["report"]).read_text(encoding="utf-8")
-    assert page.startswith("<!doctype html>")
-    step = study["steps"][0]
-    result = json.loads((tmp_path / "demo" / step["run"] / "result.json").read_text())
-    assert (result["schema_version"], result["data"]["dialogues"]) == (1, 60)
-
-
 @pytest.mark.parametrize(
     "command", [(), ("corpus",), ("corpus", "show"), ("corpus", "convert"), ("demo",), ("metrics",)]
 )

@@ -1,18 +1,21 @@
-"""A study's page in a real browser: at the width of a phone and of a desk, light and dark."""
+"""The demonstration, and its page in a real browser: at the width of a phone and of a desk, light and dark."""
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
+from typer.testing import CliRunner
 
-from turnwise.study import Study
+from turnwise.cli import app
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+SECTIONS = ("Overlap", "Distraction", "Probes", "Engagement", "How it was made", "Records")
+pytestmark = pytest.mark.xdist_group("demo")  # made once
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -23,7 +26,29 @@ LEADING_NOWHERE = """[...document.querySelectorAll('a[href^="#"]')].map(a => a.g
 
 
 @pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What `turnwise demo` says, of few conversations."""
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'turnwise[models]'")
+    pytest.importorskip("chitchat_dataset", reason="chitchat is not installed: pip install 'turnwise[demo]'")
+    out = tmp_path_factory.mktemp("demo") / "demo"
+    done = CliRunner().invoke(app, ["demo", "--out", str(out), "--dialogues", "60", "--json"])
+    assert done.exit_code == 0, done.output
+    said: dict[str, Any] = json.loads(done.stdout)
+    return said
+
+
+def test_the_demo_writes_one_report_and_the_runs_behind_it(demo: dict[str, Any]) -> None:
+    assert Path(demo["report"]).read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert {one["state"] for one in demo["steps"]} == {"done"}
+    result = json.loads((Path(demo["report"]).parent / demo["steps"][0]["run"] / "result.json").read_text())
+    assert (result["schema_version"], result["data"]["dialogues"]) == (1, 60)
+
+
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine")
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         yield browser
@@ -33,7 +58,7 @@ def browser() -> Iterator[Browser]:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_page_is_whole_quiet_and_asks_for_nothing(
-    browser: Browser, study: Study, width: int, scheme: Literal["light", "dark"]
+    browser: Browser, demo: dict[str, Any], width: int, scheme: Literal["light", "dark"]
 ) -> None:
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page = context.new_page()
@@ -42,7 +67,8 @@ def test_the_page_is_whole_quiet_and_asks_for_nothing(
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("request", lambda request: asked.append(request.url))
-    page.goto(study.report.as_uri())
+    address = Path(demo["report"]).resolve().as_uri()
+    page.goto(address)
     page.wait_for_selector(".main-svg")
     page.wait_for_timeout(300)
     figures = page.get_by_role("figure").all()
@@ -57,9 +83,7 @@ def test_the_page_is_whole_quiet_and_asks_for_nothing(
     }
     context.close()
     sections = found.pop("sections")
-    assert found == {"said": [], "asked": [study.report.as_uri()], "beyond": 0, "nowhere": [], "unnamed": []}
+    assert found == {"said": [], "asked": [address], "beyond": 0, "nowhere": [], "unnamed": []}
     assert isinstance(sections, list)
-    assert [
-        one for one in ("Overlap", "Distraction", "Probes", "How it was made", "Records") if one not in sections
-    ] == []
+    assert [one for one in SECTIONS if not any(one in title for title in sections)] == []
     assert figures
