@@ -50,6 +50,7 @@ TABLE_4 = {
     "overlap-lstm-cleaned-3": (7.06, 2.34, 3.18, 22.76),
     "overlap-transformer-cleaned-3": (7.35, 2.65, 4.06, 25.91),
 }
+ANSWERED = 1024  # contexts at once: answering takes longer than learning where they are few
 MARKS = (1, 2, 3, 5, 10, 15, 20, 30, 40, 50, 60)  # epochs that the table of curves shows
 
 
@@ -79,7 +80,7 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
         validate=None if is_clean is None else _curve(data.split("test"), int(turns), is_clean),
         resume=True,
     )
-    models = {one: load_model(out / one, device=arguments.device, batch_size=256) for one in CHECKPOINTS}
+    models = {one: load_model(out / one, device=arguments.device) for one in CHECKPOINTS}
     answers = {one: _answers(model, data.split("test"), int(turns)) for one, model in models.items()}
     if is_clean is None:
         pairs = arguments.cleaned / f"pairs-{turns}" / "test.parquet"
@@ -128,6 +129,7 @@ def _answers(model: Any, test: Corpus, turns: int) -> tuple[list[str], list[str]
     """What a model says and what was said, both in its words, and the dialogues."""
     from turnwise.model import respond
 
+    model.batch_size = ANSWERED
     written = list(respond(model, test, context_turns=turns))
     meant = [_apart(model.vocabulary.normalise(str(one["reference"]))) for one in written]
     return [_apart(str(one["hypothesis"])) for one in written], meant, [str(one["dialogue"]) for one in written]

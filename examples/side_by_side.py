@@ -114,8 +114,12 @@ def _made(one: tuple[str, int]) -> Row | None:
 
 
 def _missing(arguments: argparse.Namespace, names: Iterable[str], rows: Path) -> Iterator[tuple[str, int]]:
-    """Runs that have no row yet, a seed after the other, so that an early end leaves whole seeds."""
-    made = {(row["corpus"], row["variant"], row["seed"]) for row in (*read(rows), *read(arguments.out))}
+    """Runs that have no row yet, a seed after the other, so that an early end leaves whole seeds.
+
+    A trial's rows are its own: it does not take the study's for them.
+    """
+    known = read(arguments.out) if arguments.settings else [*read(rows), *read(arguments.out)]
+    made = {(row["corpus"], row["variant"], row["seed"]) for row in known}
     wanted = list(dict.fromkeys(names))
     runs = ((name, seed) for seed in arguments.seeds for name in wanted)
     return (one for one in runs if (arguments.name, *one) not in made)
