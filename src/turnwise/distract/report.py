@@ -96,7 +96,7 @@ def _lead(name: str, scores: Mapping[str, Score]) -> str:
 
 
 def _verdict(score: Score) -> Verdict:
-    said = "times the attention of a History turn goes to a distraction; lower is better"
+    said = "times as much attention for a turn that was put in as for one that belongs there; 1 is no difference"
     return Verdict(said, score, _level(score), ".2f")
 
 
