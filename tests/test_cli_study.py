@@ -66,6 +66,9 @@ def test_a_failed_step_ends_with_one(tmp_path: Path) -> None:
         (("gate", "s"), "gates.toml: expected a TOML of gates"),
         (("compare", "s", "nowhere"), "expected a file of a Turnwise run, found none"),
         (("export", "s", "--to", "csv"), "Unknown form 'csv'"),
+        (("export", "s", "--to", "evaluate", "--model", "ours"), "Unknown model 'ours'"),
+        (("export", "s", "--to", "lm-eval", "--uri", "x"), "--uri is for --to mlflow"),
+        (("export", "s", "--to", "mlflow", "--out", "x"), "--out for the other forms"),
         (("report", "nowhere"), "expected a file of a Turnwise run, found none"),
     ],
 )
@@ -103,6 +106,26 @@ def test_a_gate_ends_with_one_where_it_is_shut(
     assert found == code
     assert out.startswith("passed: " if code == 0 else "FAILED: ")
     assert f'failures="{code}"' in gates.with_suffix(".xml").read_text()
+
+
+def test_a_gate_on_a_step_that_is_not_yet_run_is_shut(place: Path, file: Callable[[str, str], Path]) -> None:
+    shutil.copytree(place / "s", place / "broken-off")
+    book = place / "broken-off" / "study.json"
+    kept = json.loads(book.read_text())
+    kept["steps"][1] |= {"state": "pending", "run": ""}
+    book.write_text(json.dumps(kept))
+    gates = file("g.toml", '[[gate]]\ninstrument = "overlap"\nvalue = "mean"\nmax = 1.0\n')
+    code, out, _ = turnwise("gate", "broken-off", "--gates", gates, cwd=place)
+    assert (code, out) == (1, "FAILED: overlap · mean = overlap-chats is not yet run, max 1\n")
+    assert turnwise("report", "broken-off", "--out", "half.html", cwd=place)[0] == 0
+    assert "Not yet run: Overlap: chats." in (place / "half.html").read_text(encoding="utf-8")
+
+
+def test_a_dry_run_tells_of_the_comparison(place: Path) -> None:
+    words = ("study", "--corpus", "chats.parquet", "--instruments", "overlap", "--against", "s", "--out", "t")
+    code, out, _ = turnwise(*words, "--dry-run", "--json", cwd=place)
+    steps = {one["step"]: one["state"] for one in json.loads(out)["steps"]}
+    assert (code, steps) == (0, {"corpus-chats": "to do", "overlap-chats": "to do", "compared": "to do"})
 
 
 def test_runs_are_joined_compared_and_exported(place: Path) -> None:

@@ -89,4 +89,4 @@ class Score:
 
 def _word(value: Any) -> str:
     """A setting's value in a signature; bars and blanks would break the line's grammar."""
-    return str(value).replace("|", "/").replace(" ", "_")
+    return "_".join(str(value).replace("|", "/").split())

@@ -9,7 +9,7 @@ import pytest
 
 from turnwise.errors import UsageError
 from turnwise.metrics import Comparison, Options, Pairs, Resampling, compare_means, correct, holm, measure
-from turnwise.metrics.paired import compare, paired_bootstrap
+from turnwise.metrics.paired import compare, paired_bootstrap, smallest_p_value
 from turnwise.metrics.statistic import Clusters, FloatArray, IntArray, Sums, mean_of, ratio
 
 OURS = np.array([3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0])
@@ -93,8 +93,22 @@ class Still(Known):
 def test_the_observed_difference_counts_as_one_of_the_rounds() -> None:
     ours, theirs = np.arange(200.0) + 100, np.zeros(200)
     assert compare_means(ours, theirs, resampling=Resampling(99)).p_value == 1 / 100
-    found = compare_means(ours, theirs, test="bootstrap", resampling=Resampling(99)).p_value
-    assert found == pytest.approx(0.0109, abs=5e-5)  # 1/100 of a normal variable, as that of a t
+
+
+def test_what_no_resample_reaches_is_read_from_how_dialogues_vary_around_no_difference() -> None:
+    # Of 20 coins 18 fall on one side: mean 0.8, squares 1, so z = sqrt(20) 0.8, p = 0.00035; of all ways to turn them
+    # 2 (1 + 20 + 190) / 2^20 = 0.0004 are as far off. Student's t would say 0.00001.
+    from scipy.stats import norm
+
+    coins = np.array([1.0] * 18 + [-1.0] * 2)
+    found = compare_means(coins, np.zeros(20), test="bootstrap").p_value
+    assert found == pytest.approx(2 * norm.sf(math.sqrt(20) * 0.8), rel=0.1)
+
+
+@pytest.mark.parametrize(("dialogues", "least"), [(10, 2**-9), (12, 0.000532), (40, 2.5e-10)])
+def test_the_bootstrap_never_says_less_than_so_many_dialogues_can(dialogues: int, least: float) -> None:
+    found = compare_means(np.ones(dialogues), np.zeros(dialogues), test="bootstrap").p_value
+    assert found == smallest_p_value(dialogues) == pytest.approx(least, rel=0.02)
 
 
 @pytest.mark.parametrize("dialogues", [1, 3, 9])

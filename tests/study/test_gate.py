@@ -11,6 +11,7 @@ from turnwise.errors import UsageError
 from turnwise.record import Origin
 from turnwise.report import Run, Section
 from turnwise.study import Gate, Placed, Step, pass_gates, read_gates, to_junit
+from turnwise.study.book import State
 from turnwise.study.numbers import Number, numbers_of
 
 DISTRACT = {
@@ -55,7 +56,95 @@ def test_numbers_carry_their_path_and_their_interval() -> None:
         Number(("identical_share",), 0.1), Number(("share_over", "0.5"), 0.8), Number(("share_over", "0.8"), 0.2),
     ]  # fmt: skip
     assert next(numbers_of({"f1": 0.5, "interval": [0.4, 0.6], "n": 7})) == Number(("f1",), 0.5, (0.4, 0.6), 7)
-    assert list(numbers_of({"a": {"value": None, "n": 0, "interval": None, "reason": "none"}})) == []
+    missing = {"a": {"value": None, "n": 0, "interval": None, "reason": "none"}, "b": None, "reasons": {"b": "few"}}
+    assert list(numbers_of(missing)) == [Number(("a",), None, n=0, reason="none"), Number(("b",), None, reason="few")]
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (
+            {"attention_missing": 3, "das_ratio": 0.9, "interval": [0.8, 1.0]},
+            [Number(("attention_missing",), 3.0), Number(("das_ratio",), 0.9, (0.8, 1.0))],
+        ),
+        ({"count": 3, "interval": [0.8, 1.0]}, [Number(("count",), 3.0)]),
+        (
+            {"groups": {"easy": 0.5, "hard": None}, "group_intervals": {"easy": [0.4, 0.6], "hard": None}},
+            [Number(("groups", "easy"), 0.5, (0.4, 0.6)), Number(("groups", "hard"), None)],
+        ),
+        (
+            {"f1": 0.5, "interval": None, "controls": {"random": 0.1}, "control_intervals": {"random": [0, 1]}, "n": 7},
+            [Number(("f1",), 0.5, n=7), Number(("controls", "random"), 0.1, (0.0, 1.0), 7), Number(("n",), 7.0, n=7)],
+        ),
+        (
+            {"share_over": {"0.8": 0.2}, "share_over_intervals": {"0.8": [0.1, 0.3]}, "n_test": 9},
+            [Number(("share_over", "0.8"), 0.2, (0.1, 0.3), 9), Number(("n_test",), 9.0, n=9)],
+        ),
+    ],
+)
+def test_an_interval_belongs_to_its_own_number(data: dict[str, Any], found: list[Number]) -> None:
+    assert list(numbers_of(data)) == found
+
+
+def test_a_number_that_is_missing_is_not_replaced_by_another() -> None:
+    sets = {"random-0.5": {"das_ratio": 0.9}, "random-0.7": {"das_ratio": None}}
+    own = {"spearman": {"value": None, "n": 1, "reason": "one turn"}, "first_and_last": ENGAGE["models"]["m"]["ends"]}
+    runs = [placed("distract", {"models": {"ours": {"sets": sets}}}), placed("engage", {"models": {"m": own}})]
+    gates = [
+        Gate("distract", "das_ratio", model="ours", max=1),
+        Gate("distract", "das_ratio", model="ours", set="random-0.7", max=1),
+        Gate("engage", "spearman", model="m", min=0),
+    ]
+    found = pass_gates(gates, runs)
+    assert [one.is_open for one in found] == [False] * 3
+    assert [one.reason.partition(":")[0] for one in found] == [
+        "2 numbers are called so", "it could not be computed", "it could not be computed (one turn)",
+    ]  # fmt: skip
+
+
+def test_a_task_that_could_not_be_measured_is_not_replaced_by_another() -> None:
+    data = {"models": {"m": {"tasks": {"A": {"f1": 0.9}}}}, "skipped": {"B": "no labels"}}
+    (found, named) = pass_gates(
+        [Gate("probe", "f1", min=0), Gate("probe", "f1", set="A", min=0)], [placed("probe", data)]
+    )
+    assert (found.is_open, found.reason) == (False, "B was not measured (no labels), and is called so too; name set")
+    assert named.is_open
+
+
+@pytest.mark.parametrize("state", ["failed", "skipped", "pending"])
+def test_a_step_that_is_not_done_shuts_the_gates_it_could_hold_the_number_of(state: State) -> None:
+    step = Step("overlap-mail", "overlap", "mail", state, reason="no extra")
+    gates = [Gate("overlap", "mean", corpus=name, max=1) for name in (None, "mail", "chats")]
+    runs = [placed("overlap", {"mean": 0.5}), placed("overlap", {"mean": 0.1}, "mail")]  # one of an earlier plan
+    found = pass_gates([*gates, Gate("overlap-mail", "mean", max=1)], runs, [step])
+    assert [one.is_open for one in found][:4] == [False, False, True, False]
+    assert "overlap-mail" in found[0].reason
+    assert len(found) == (5 if state == "failed" else 4)
+
+
+def test_a_gate_on_nothing_but_steps_that_are_not_done_says_so() -> None:
+    (found,) = pass_gates(
+        [Gate("engage", "mse", max=1)], RUNS[:1], [Step("engage-chats", "engage", "chats", "pending")]
+    )
+    assert found.reason == "engage-chats is not yet run"
+
+
+@pytest.mark.parametrize("model", ["sets", "random-0.5", "models"])
+def test_a_model_is_a_name_under_models(model: str) -> None:
+    assert one(instrument="distract", model=model, set="random-0.7", value="das_ratio", max=9)[:2] == (False, None)
+
+
+def test_models_held_against_people_are_named_too() -> None:
+    data = {"sets": {"rated": {"models": {"ours": {"spearman": 0.5}}, "baselines": {"random": {"spearman": 0.9}}}}}
+    found = pass_gates([Gate("engage", "spearman", model=name, min=0) for name in ("ours", "random")],
+                       [placed("engage", data)])  # fmt: skip
+    assert [each.number for each in found] == [0.5, None]
+
+
+def test_two_runs_with_a_number_of_one_name_are_told_apart_however_deep_it_lies() -> None:
+    runs = [placed("engage", ENGAGE), placed("engage", {"sets": {"rated": ENGAGE}}, "mail")]
+    (found,) = pass_gates([Gate("engage", "spearman", model="m", min=0)], runs)
+    assert found.reason.startswith("2 numbers are called so")
 
 
 @pytest.mark.parametrize(
@@ -83,9 +172,10 @@ def test_a_gate_tests_the_number_it_names(gate: dict[str, Any], found: tuple[boo
         ({"instrument": "overlap", "corpus": "other", "value": "0.8", "min": 0}, "not measured"),
         ({"instrument": "overlap", "value": "0.81", "min": 0}, "no such number; there are identical_share"),
         ({"instrument": "distract", "set": "random-0.5", "value": "das_ratio", "min": 0}, "2 numbers are called so"),
-        ({"instrument": "overlap", "value": "0.8", "min": 0, "bound": "low"}, "it has no interval to take an end of"),
+        ({"instrument": "overlap", "value": "0.8", "min": 0, "bound": "low"},
+         "share_over.0.8 has no interval to take the low end of; leave out bound"),
     ],
-)
+)  # fmt: skip
 def test_a_number_that_is_not_there_does_not_pass(gate: dict[str, Any], reason: str) -> None:
     is_open, number, told = one(**gate)
     assert (is_open, number) == (False, None)

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from turnwise.errors import UsageError
-from turnwise.report import read_run
-from turnwise.study import Study, read_runs
-from turnwise.study.interop import log_to_mlflow, to_evaluate, to_lm_eval, to_model_card
+from turnwise.record import Origin
+from turnwise.report import Section, read_run, write_run
+from turnwise.study import Placed, Study, read_runs
+from turnwise.study.interop import log_to_mlflow, to_evaluate, to_lm_eval, to_mlflow, to_model_card
 
 
 def run_of(study: Study, instrument: str) -> Path:
@@ -69,15 +73,139 @@ def test_a_card_of_all_models_tells_them_apart(study: Study) -> None:
     assert values == [models[name]["original"]["perplexity"] for name in ("one", "two")]
 
 
-def test_a_card_of_a_model_that_nobody_asked_is_refused(study: Study) -> None:
-    with pytest.raises(UsageError, match="Unknown model 'three'"):
-        to_model_card(read_runs([study.folder]), "three")
+# --- By hand ----------------------------------------------------------------------------------------------------------
+
+OVERLAP = {"identical_share": 0.1, "share_over": {"0.5": 0.8, "0.8": 0.25}, "mean": 0.5, "threshold": 0.8, "n_test": 20}
+REST = {"cut": 0, "without_history": 3}
+DISTRACT = {
+    "models": {
+        "org/ours": {
+            "original": {"perplexity": 20.0, "intervals": {"perplexity": [18.0, 22.0]}, "samples": 40, **REST},
+            "sets": {
+                "rare-end": {"das_ratio_of_means": 0.9, "perplexity": None, "samples": 38,
+                             "intervals": {"das_ratio_of_means": [0.8, 1.0]}, **REST},
+            },
+        },
+        "base": {"original": {"perplexity": 30.0, "samples": 40}, "sets": {}},
+    },
+    "weights": {"org/ours": "static-ui@1", "base": "lstm@2"},
+}  # fmt: skip
+PROBE = {"models": {"base": {"groups": {"easy": 0.75}, "group_intervals": {"easy": [0.7, 0.8]}, "tasks": {}}}}
+FLAT = {
+    "overlap-chats/identical_share": 0.1,
+    "overlap-chats/share_over/0.5": 0.8,
+    "overlap-chats/share_over/0.8": 0.25,
+    "overlap-chats/mean": 0.5,
+    "distract-chats/org_ours/original/perplexity": 20.0,
+    "distract-chats/org_ours/sets/rare-end/das_ratio_of_means": 0.9,
+    "distract-chats/base/original/perplexity": 30.0,
+    "probe-chats/base/groups/easy": 0.75,
+}
+OF_BASE = {name: value for name, value in FLAT.items() if "org_ours" not in name}
 
 
-def test_mlflow_gets_every_number(study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def placed(folder: Path, instrument: str, data: dict[str, Any], corpus: str = "chats") -> Placed:
+    section, origin = Section(instrument, instrument, "Is it?", []), Origin(f"{corpus}@1")
+    place = write_run(folder / instrument, instrument=instrument, data=data, section=section, origin=origin)
+    return Placed(f"{instrument}-chats", corpus, place, read_run(place))
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[Placed]:
+    rooms: dict[str, dict[str, Any]] = {"overlap": OVERLAP, "distract": DISTRACT, "probe": PROBE}
+    return [placed(tmp_path, name, data) for name, data in rooms.items()]
+
+
+def test_an_evaluate_dict_has_every_finding_and_no_count(runs: list[Placed]) -> None:
+    assert to_evaluate(runs) == FLAT
+    assert to_evaluate(runs, "base") == OF_BASE
+
+
+def test_models_held_against_people_are_told_apart(tmp_path: Path) -> None:
+    raters = {
+        "models": {"ours": {"spearman": 0.5}, "base": {"spearman": 0.4}},
+        "baselines": {"words": {"pearson": 0.1}},
+    }
+    runs = [placed(tmp_path, "engage", {"sets": {"rated": raters}})]
+    assert to_evaluate(runs, "ours") == {
+        "engage-chats/ours/sets/rated/spearman": 0.5,
+        "engage-chats/sets/rated/baselines/words/pearson": 0.1,
+    }
+
+
+def test_lm_eval_has_a_task_for_every_part_with_errors_and_counts(runs: list[Placed]) -> None:
+    found = to_lm_eval(runs)
+    assert found["results"]["distract-chats_org_ours_sets_rare-end"] == {
+        "alias": "distract-chats_org_ours_sets_rare-end",
+        "das_ratio_of_means,none": 0.9,
+        "das_ratio_of_means_stderr,none": pytest.approx(0.0510213, rel=1e-5),  # (1.0 - 0.8) / 2 / 1.959964
+    }
+    assert found["results"]["overlap-chats_share_over"]["0.8_stderr,none"] == "N/A"
+    assert found["results"]["probe-chats_base_groups"]["easy_stderr,none"] == pytest.approx(0.0255107, rel=1e-5)
+    assert found["n-samples"] == {
+        "overlap-chats": {"original": 20, "effective": 20},
+        "overlap-chats_share_over": {"original": 20, "effective": 20},
+        "distract-chats_org_ours_original": {"original": 40, "effective": 40},
+        "distract-chats_org_ours_sets_rare-end": {"original": 38, "effective": 38},
+        "distract-chats_base_original": {"original": 40, "effective": 40},
+    }
+    assert len(found["results"]) == 6
+    assert len(to_lm_eval(runs, "base")["results"]) == 4
+    assert "static-ui@1" not in to_lm_eval(runs, "base")["config"]["model_args"]
+
+
+def test_a_card_has_a_line_for_every_headline_number(runs: list[Placed]) -> None:
+    lines = [one for one in to_model_card(runs).splitlines() if one.startswith("| ")][1:]
+    assert lines == [
+        "| overlap | chats |  | identical\\_share | 0.1 |  | 20 |",
+        "| overlap | chats |  | share\\_over 0.8 | 0.25 |  | 20 |",
+        "| distract | chats | org/ours | original perplexity | 20 | 18 to 22 | 40 |",
+        "| distract | chats | org/ours | rare-end das\\_ratio\\_of\\_means | 0.9 | 0.8 to 1 | 38 |",
+        "| distract | chats | base | original perplexity | 30 |  | 40 |",
+        "| probe | chats | base | easy | 0.75 | 0.7 to 0.8 |  |",
+    ]
+
+
+def test_nothing_in_a_name_is_read_as_markup(tmp_path: Path) -> None:
+    from markdown_it import MarkdownIt
+
+    name = "x\n\n<img src=x>\x85\u2028---\n\n# Approved `<b>` &lt; ~~no~~ $x$ \x7f"
+    own = placed(tmp_path, "overlap", OVERLAP, name)
+    _, head, body = to_model_card([replace(own, name=name)]).split("---\n", 2)
+    assert len(head.splitlines()) == 1
+    assert all(one.isprintable() for one in head.rstrip("\n"))
+    shown = MarkdownIt("commonmark").enable("table").render(body)
+    assert [tag for tag in ("<img", "<b>", "<h1") if tag in shown] == []
+    assert "\n" not in own.run.origin.signature
+    assert len(own.run.origin.signature.splitlines()) == 1
+
+
+@pytest.mark.parametrize("export", [to_evaluate, to_lm_eval, to_mlflow])
+def test_names_that_would_become_one_are_refused(tmp_path: Path, export: Callable[..., object]) -> None:
+    same = {"models": {"a/b": {"spearman": 0.1}, "a_b": {"spearman": 0.2}}}
+    with pytest.raises(UsageError, match=r"^Two numbers would be called .*a_b.*: give one of the models") as caught:
+        export([placed(tmp_path, "engage", same)])
+    assert "\n" not in str(caught.value)
+
+
+def test_names_that_are_too_long_for_mlflow_stay_apart(tmp_path: Path) -> None:
+    long = {"models": {"m" * 300 + end: {"spearman": value} for end, value in (("a", 0.1), ("b", 0.2))}}
+    found = to_mlflow([placed(tmp_path, "engage", long)])
+    assert list(found.values()) == [0.1, 0.2]
+    assert {len(name) for name in found} == {250}
+
+
+@pytest.mark.parametrize("export", [to_evaluate, to_lm_eval, to_model_card, to_mlflow])
+def test_a_model_that_nobody_asked_is_refused(runs: list[Placed], export: Callable[..., object]) -> None:
+    with pytest.raises(UsageError, match=r"Unknown model 'bass'\. Did you mean 'base'\?"):
+        export(runs, "bass")
+
+
+@pytest.mark.parametrize(("model", "expected"), [("", FLAT), ("base", OF_BASE)])
+def test_mlflow_gets_every_number(
+    runs: list[Placed], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, expected: dict[str, float]
+) -> None:
     mlflow = pytest.importorskip("mlflow", reason="mlflow is not installed: pip install mlflow-skinny")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-    runs = read_runs([study.folder])
-    number = log_to_mlflow(runs, uri=(tmp_path / "tracked").as_uri())
-    kept = mlflow.get_run(number).data.metrics
-    assert kept == pytest.approx(to_evaluate(runs))
+    number = log_to_mlflow(runs, model, uri=(tmp_path / "tracked").as_uri())
+    assert mlflow.get_run(number).data.metrics == pytest.approx(expected)

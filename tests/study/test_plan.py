@@ -22,6 +22,7 @@ WITH_MODEL = {**CORPUS, "models": {"ours": "runs/ours"}}
         (WITH_MODEL, ["overlap", "distract", "probe", "engage"]),
         ({**WITH_MODEL, "probe": {}}, ["probe"]),
         ({**WITH_MODEL, "instruments": ["overlap", "distract"]}, ["overlap", "distract"]),
+        ({**WITH_MODEL, "instruments": "overlap"}, ["overlap"]),
         ({**WITH_MODEL, "instruments": ["distract"], "distract": {"limit": 5}}, ["distract"]),
     ],
 )
@@ -38,8 +39,15 @@ def test_an_instrument_may_be_asked_twice_under_names_of_its_own() -> None:
 
 def test_paths_are_found_beside_the_toml_and_names_stay_names(file: Callable[[str, str], Path], tmp_path: Path) -> None:
     file("here/chats.jsonl", "")
-    path = file("here/study.toml", '[corpora]\nmine = "chats.jsonl"\nbuilt = "concierge"\n')
-    corpora = read_plan(path).corpora
+    file("here/rated/a.csv", "")
+    file("here/minilm/config.json", "")
+    asked = '[[engage]]\nencoder = "rated"\nhuman = ["rated"]\npredictor = "rated"\n[[engage]]\nencoder = "minilm"\n'
+    path = file("here/study.toml", f'[corpora]\nmine = "chats.jsonl"\nbuilt = "concierge"\n{asked}')
+    plan = read_plan(path)
+    corpora, rated = plan.corpora, str(tmp_path / "here" / "rated")
+    wish = plan.asks[0].wish
+    assert (wish.encoder, wish.human, wish.predictor) == (rated, (rated,), rated)
+    assert plan.asks[1].wish.encoder == "minilm"  # one that a package carries
     assert corpora["mine"].path == (str(tmp_path / "here" / "chats.jsonl"),)
     assert corpora["built"].path == ("concierge",)
 
@@ -96,6 +104,34 @@ def test_paths_are_found_beside_the_toml_and_names_stay_names(file: Callable[[st
         (
             {**WITH_MODEL, "probe": {"tasks": ["UterranceLoc"]}},
             "Unknown probe task 'UterranceLoc'. Did you mean 'UtteranceLoc'?",
+        ),
+        ({**CORPUS, "instruments": 5}, "instruments: expected names, found 5."),
+        ({**CORPUS, "instruments": [5]}, "Unknown instrument '5'"),
+        ({**CORPUS, "overlap": {"corpora": 5}}, "corpora in [overlap]: expected names, found 5."),
+        ({**WITH_MODEL, "probe": {"models": 5}}, "models in [probe]: expected names, found 5."),
+        ({**CORPUS, "engage": {"predictor": 5}}, "[engage] predictor: expected text, found 5."),
+        (
+            {**WITH_MODEL, "instruments": ["overlap"], "probe": {}},
+            "[probe] is not among the instruments: name it there, or leave out its table.",
+        ),
+        (
+            {**CORPUS, "models": {"a": {"path": "x", "insert": 0.7}}},
+            "[models.a]: insert is for a preset that is trained on the spot, and path names a model that is there.",
+        ),
+        ({**CORPUS, "seed": -1}, "seed: expected 0 or more, found -1."),
+        ({"corpora": {"a": {"path": "x", "limit": -5}}}, "[corpora.a] limit: expected 1 or more, found -5."),
+        ({"corpora": {"a": {"path": "x", "limit": 5, "seed": -1}}}, "[corpora.a] seed: expected 0 or more, found -1."),
+        *(
+            ({**WITH_MODEL, "probe": {name: -5}}, f"[probe] {name}: expected 1 or more, found -5.")
+            for name in ("limit", "train_limit")
+        ),
+        ({**WITH_MODEL, "distract": {"limit": 0}}, "[distract] limit: expected 1 or more, found 0."),
+        ({**WITH_MODEL, "distract": {"context_turns": -1}}, "[distract] context_turns: expected 1 or more, found -1."),
+        ({**WITH_MODEL, "probe": {"context_tokens": -1}}, "[probe] context_tokens: expected 0 or more, found -1."),
+        ({**CORPUS, "engage": {"history": -1}}, "[engage] history: expected 0 or more, found -1."),
+        *(
+            ({**CORPUS, "models": {"a": {"preset": "lstm", name: -5}}}, f"[models.a] {name}: expected ")
+            for name in ("train_limit", "validation_limit", "seed", "batch_size", "bleu_samples")
         ),
         (
             {**CORPUS, "overlap": {"tokeniser": "word"}},

@@ -17,14 +17,17 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed: pip install 'turnwise[models]'")
 
+from turnwise.atomic import MARK
 from turnwise.corpus import Corpus, generate
 from turnwise.corpus.write import write
 from turnwise.errors import MissingExtraError, OutputError
 from turnwise.instruments import INSTRUMENTS, Progress
 from turnwise.model import load, train
 from turnwise.report import read_run
-from turnwise.study import Step, Study, compare, plan_of, run_study
-from turnwise.study.numbers import numbers_of
+from turnwise.study import Gate, Step, Study, compare, pass_gates, plan_of, read_runs, run_study
+from turnwise.study.folders import joined_sections, missing_steps
+from turnwise.study.keys import fingerprint
+from turnwise.study.page import overall
 from turnwise.study.running import planned
 
 NAMES = ["corpus-small", "overlap-small", "distract-small", "probe-small"]
@@ -50,14 +53,33 @@ def test_every_instrument_has_a_run_and_a_section(study: Study) -> None:
 
 
 def test_the_page_shows_every_model_in_its_cards_and_what_they_come_to(study: Study) -> None:
+    """Every number of a card is that of result.json, and the line above counts the cards below."""
     summary = study.report.read_text(encoding="utf-8").partition('id="summary"')[2].partition("</section>")[0]
-    cards = [one for one in summary.split("<li>")[1:] if 'class="name"' in one]
-    names = [re.findall(r'class="name" dir="auto">(.*?)<', one) for one in cards]
-    assert names == [["one", "two"]] * 2
-    assert re.search(r"a concern|Nothing can be said", summary.partition("<ul>")[0])
-    for place, part in ((2, "das_ratio_of_means"), (3, "f1")):
-        data = read_run(study.folder / study.steps[place].run).data
-        assert any(one.path[-1] == part for one in numbers_of(data))
+    overlap, distract, probe = (read_run(study.folder / step.run).data for step in study.steps[1:])
+    cards = [card.partition("</li>")[0] for card in summary.split("<li>")[1:]]
+    assert re.findall(r'class="figure">(.*?)<', cards[0]) == [f"{overlap['share_over']['0.8']:.1%}"]
+    sets = {name: one["sets"]["random-0.5"] for name, one in distract["models"].items()}
+    ratios = {name: f"{one['das_ratio_of_means']:.2f}" for name, one in sets.items()}
+    ends = [one["intervals"]["das_ratio_of_means"] for one in sets.values()]
+    assert amounts(cards[1]) == ratios
+    assert re.findall(r'class="aside">(.*?)<', cards[1]) == [f"[{low:.2f}, {high:.2f}]" for low, high in ends]
+    assert amounts(cards[2]) == {name: str(known(one["tasks"])) for name, one in probe["models"].items()}
+    levels = re.findall(r'class="verdict (\w+)"', summary)
+    concerns, judged = sum(one in ("warn", "bad") for one in levels), sum(one != "info" for one in levels)
+    line = re.findall(r'class="overall" dir="auto">(.*?)<', summary)[0]
+    assert [len(cards), len(levels)] == [3, 3]
+    assert [int(one) for one in re.findall(r"(\d) of (\d) finding", line)[0]] == [concerns, judged]
+
+
+def amounts(card: str) -> dict[str, str]:
+    """What a card says of each model."""
+    return dict(re.findall(r'class="name" dir="auto">(.*?)<.*?class="amount">(.*?)<', card, re.DOTALL))
+
+
+def known(tasks: dict[str, Any]) -> int:
+    """Tasks on which a model is above its bag of words for sure."""
+    found = [one["against_bag_of_words"] for one in tasks.values()]
+    return sum(one["difference"]["value"] > 0 and one["p_holm"] < 0.05 for one in found)
 
 
 def test_the_verdict_on_a_model_is_its_own_number(study: Study) -> None:
@@ -83,8 +105,8 @@ def test_other_weights_are_no_reason_to_doubt_a_comparison(
     study: Study, table: Table, small: Corpus, tmp_path: Path
 ) -> None:
     models = {**table()["models"], "two": {**table()["models"]["one"], "seed": 2}}
-    more = {"models": models, "overlap": {}, "instruments": ["distract"]}
-    later = run_study(plan_of(table(**more)), tmp_path / "s", given={"small": small})
+    plan = plan_of({key: one for key, one in table(models=models).items() if key not in ("overlap", "probe")})
+    later = run_study(plan, tmp_path / "s", given={"small": small})
     assert compare(study.folder, later.folder).left_out == []
 
 
@@ -145,15 +167,19 @@ def test_rated_turns_that_have_changed_are_read_anew(
     assert told == ["one", "two"]
 
 
-@pytest.mark.parametrize("file", ["section.json", "matches.parquet"])
+@pytest.mark.parametrize(
+    "file", ["section.json", "matches.parquet", "report.html", "tables", "tables/closest-matches.csv"]
+)
 def test_a_run_that_somebody_damaged_is_made_again(
     study: Study, small: Corpus, table: Table, tmp_path: Path, file: str
 ) -> None:
     folder = copy(study, tmp_path / "s")
-    (folder / study.steps[1].run / file).unlink()
+    damaged = folder / study.steps[1].run / file
+    shutil.rmtree(damaged) if damaged.is_dir() else damaged.unlink()
     again = run_study(plan_of(table()), folder, given={"small": small})
     assert reused(again) == {**dict.fromkeys(NAMES, True), "overlap-small": False}
     assert again.failed == []
+    assert damaged.exists()
 
 
 def test_a_book_of_another_time_does_not_pass_for_the_run(small: Corpus, tmp_path: Path) -> None:
@@ -285,10 +311,132 @@ def test_what_is_not_installed_is_left_out_without_a_failure(
     assert "pip install &#39;turnwise[demo]&#39;" in found.report.read_text(encoding="utf-8")
 
 
+def test_a_dry_run_says_what_would_be_left_out_and_what_is_compared(
+    small: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(*arguments: Any, **options: Any) -> Any:
+        raise MissingExtraError("A dialogue model", "models")
+
+    table = {"corpora": {"small": "concierge"}, "models": {"m": "gpt"}, "distract": {}}
+    plan = plan_of({**table, "against": str(tmp_path / "none")})
+    monkeypatch.setattr("turnwise.study.running.found_source", missing)
+    rows = planned(plan, tmp_path / "s", given={"small": small})
+    assert [row["step"] for row in rows] == ["corpus-small", "distract-small", "compared"]
+    assert rows[1]["state"] == "would be left out: A dialogue model needs an extra: pip install 'turnwise[models]'"
+    assert rows[2]["state"].startswith("would fail: ")
+    run_study(plan_of(table), tmp_path / "s", given={"small": small})
+    again = planned(replace(plan, against=str(tmp_path / "s")), tmp_path / "t", given={"small": small})
+    assert again[2]["state"] == "to do"
+    done = run_study(plan, tmp_path / "s", given={"small": small})
+    assert [(one.name, one.state) for one in done.steps][1:] == [("distract-small", "skipped"), ("compared", "failed")]
+
+
+def break_off(monkeypatch: pytest.MonkeyPatch, instrument: str) -> None:
+    def broken_off(bench: Any, wish: Any) -> Path:
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(INSTRUMENTS, instrument, replace(INSTRUMENTS[instrument], run=broken_off))
+
+
+def test_what_was_measured_on_other_dialogues_does_not_pass_for_a_study_that_was_broken_off(
+    small: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, folder = plan_of({"corpora": {"small": "concierge"}, "overlap": {}}), tmp_path / "s"
+    before = run_study(plan, folder, given={"small": small})
+    later = generate(dialogues=90, seed=4)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        break_off(patch, "overlap")
+        run_study(plan, folder, given={"small": later})
+    assert [(one.name, one.run.data["dialogues"]) for one in read_runs([folder])] == [("corpus-small", 90)]
+    (shut,) = pass_gates([Gate("overlap", "mean", max=1)], read_runs([folder]), missing_steps([folder]))
+    assert (shut.is_open, shut.reason) == (False, "overlap-small is not yet run")
+    (_, shown) = joined_sections([folder])
+    assert (shown[0].state, shown[1].lead) == ("pending", "Not yet run.")
+    assert overall([shown]) == "Not yet run: Overlap: small."
+    (_, row) = planned(plan, folder, given={"small": later})
+    assert (row["state"], row["seconds"]) == ("to do", before.steps[1].seconds)
+    assert [one.state for one in run_study(plan, folder, given={"small": later}).steps] == ["done", "done"]
+
+
+def test_a_comparison_that_was_broken_off_is_not_yet_run(
+    small: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = {"corpora": {"small": "concierge"}, "overlap": {}}
+    run_study(plan_of(table), tmp_path / "earlier", given={"small": small})
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        break_off(patch, "corpus")
+        run_study(plan_of({**table, "against": str(tmp_path / "earlier")}), tmp_path / "s", given={"small": small})
+    assert {one.name: one.state for one in missing_steps([tmp_path / "s"])} == dict.fromkeys(
+        ("corpus-small", "overlap-small", "compared"), "pending"
+    )
+
+
+def test_a_study_that_was_killed_in_its_first_moment_goes_on(small: Corpus, tmp_path: Path) -> None:
+    (tmp_path / f"{MARK}0123456789ab-1-x.json").write_text("")
+    found = run_study(plan_of({"corpora": {"small": "concierge"}, "overlap": {}}), tmp_path, given={"small": small})
+    assert found.failed == []
+
+
+def test_records_that_were_left_out_since_are_told(tmp_path: Path) -> None:
+    chats = tmp_path / "chats.jsonl"
+    turns = [{"role": role, "content": f"{role} speaks"} for role in ("user", "assistant")]
+    lines = [json.dumps({"messages": turns})] * 4
+    plan = plan_of({"corpora": {"chats": {"path": str(chats), "on_error": "skip"}}, "overlap": {}})
+    for bad in (0, 7):
+        chats.write_text("\n".join([*lines, *["{"] * bad]))
+        found = run_study(plan, tmp_path / "s")
+        assert sum(read_run(tmp_path / "s" / found.steps[0].run).data["skipped"].values()) == bad
+    assert reused(found) == {"corpus-chats": False, "overlap-chats": True}  # the same dialogues
+
+
+def test_an_encoder_of_another_version_is_asked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = []
+    for number in ("1", "1", "2"):
+        monkeypatch.setattr("importlib.metadata.version", lambda package, number=number: number)
+        keys.append(fingerprint("minilm"))
+    assert (keys[0] == keys[1], keys[1] == keys[2]) == (True, False)
+    assert fingerprint("org/encoder") == "org/encoder"
+
+
+def test_a_second_study_in_the_folder_at_the_same_time_is_told_in_one_line(
+    small: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("study", "--corpus", "concierge", "--limit", "4", "--instruments", "overlap", "--out")
+    told: list[tuple[int, str]] = []
+
+    def overlap(bench: Any, wish: Any) -> Path:
+        second = [sys.executable, "-m", "turnwise", *words, str(tmp_path / "s")]
+        done = subprocess.run(second, capture_output=True, text=True)
+        told.append((done.returncode, done.stderr))
+        return INSTRUMENTS["corpus"].run(bench, None)
+
+    monkeypatch.setitem(INSTRUMENTS, "overlap", replace(INSTRUMENTS["overlap"], run=overlap))
+    plan = plan_of({"corpora": {"small": "concierge"}, "overlap": {}})
+    run_study(plan, tmp_path / "s", given={"small": small})
+    ((code, said),) = told
+    assert (code, said.count("\n")) == (2, 1)
+    assert f"{tmp_path / 's'}: another study is at work in this folder" in said
+
+
+def test_a_folder_is_free_again_when_the_study_in_it_is_killed(small: Corpus, tmp_path: Path) -> None:
+    code = "import sys; from turnwise.study.book import at_work\nwith at_work(sys.argv[1]): print(); sys.stdin.read()"
+    command = [sys.executable, "-c", code, str(tmp_path / "s")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        plan = plan_of({"corpora": {"small": "concierge"}, "overlap": {}})
+        with pytest.raises(OutputError, match="another study is at work"):
+            run_study(plan, tmp_path / "s", given={"small": small})
+        other.kill()
+        other.wait()
+        assert run_study(plan, tmp_path / "s", given={"small": small}).failed == []
+
+
 def test_a_folder_of_somebody_else_is_refused(small: Corpus, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(OutputError, match="expected a new folder or an earlier study"):
         run_study(plan_of({"corpora": {"small": "concierge"}, "overlap": {}}), tmp_path, given={"small": small})
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
     assert (tmp_path / "mine.txt").read_text() == "mine"
 
 
@@ -321,20 +469,22 @@ def test_a_study_that_is_killed_ten_times_ends_with_the_numbers_of_an_unbroken_o
     begin = time.monotonic()
     subprocess.run([*command, str(tmp_path / "whole")], check=True, capture_output=True)
     whole, rng = time.monotonic() - begin, random.Random(0)
-    kills, folder = 0, tmp_path / "killed"
-    while kills < 10:
+    unbroken = numbers(tmp_path / "whole")
+    assert list(unbroken) == NAMES
+    kills, in_folder, folder = 0, 0, tmp_path / "killed"
+    while kills < 10 or in_folder == 0:  # a folder that is finished without a kill shows nothing
         process = subprocess.Popen([*command, str(folder)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(rng.uniform(0.2, 0.9) * whole)
         process.send_signal(signal.SIGKILL)
-        if process.wait() == 0:  # it had come to its end before: what is done tells nothing, so begin anew
+        if process.wait() == 0:  # it had come to its end before: compare, and begin anew
+            assert numbers(folder) == unbroken
             shutil.rmtree(folder)
+            in_folder = 0
             continue
         assert process.returncode == -signal.SIGKILL
-        kills += 1
-    subprocess.run([*command, str(tmp_path / "killed")], check=True, capture_output=True)
-    unbroken, resumed = (numbers(tmp_path / name) for name in ("whole", "killed"))
-    assert resumed == unbroken
-    assert list(unbroken) == NAMES
+        kills, in_folder = kills + 1, in_folder + 1
+    subprocess.run([*command, str(folder)], check=True, capture_output=True)
+    assert numbers(folder) == unbroken
 
 
 def numbers(folder: Path) -> dict[str, Any]:

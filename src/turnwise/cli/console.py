@@ -19,6 +19,7 @@ from turnwise.corpus import Corpus, load
 from turnwise.corpus.load import OnError
 from turnwise.corpus.load import Progress as OnProgress
 from turnwise.corpus.split import SPLIT_NAMES, sample_dialogues
+from turnwise.corpus.text import printable
 
 # Options that mean the same in every command.
 Paths = Annotated[
@@ -57,7 +58,10 @@ def print_json(data: Mapping[str, Any]) -> None:
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:
     """Print a table for people; numbers stand right, and text is never read as markup."""
     table = Table(
-        title=Text(_plain(title)) if title else None, title_justify="left", title_style="bold", header_style="bold"
+        title=Text(printable(title, keep="\n")) if title else None,
+        title_justify="left",
+        title_style="bold",
+        header_style="bold",
     )
     rows = [list(row) for row in rows]
     for place, column in enumerate(columns):
@@ -73,12 +77,7 @@ def _written(cell: Any) -> str:
         return "–"
     if isinstance(cell, float):
         return f"{cell:,.2f}"
-    return f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else _plain(str(cell))
-
-
-def _plain(text: str) -> str:
-    """Text without characters that steer a terminal."""
-    return "".join(one if one.isprintable() or one == "\n" else "\ufffd" for one in text)
+    return f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else printable(str(cell), keep="\n")
 
 
 @contextmanager

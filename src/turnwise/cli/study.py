@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +16,8 @@ from turnwise.cli.steps import StepBars
 from turnwise.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
-    from turnwise.study import Study
+    from turnwise.study import Compared, Study
+    from turnwise.study.compare import Change
     from turnwise.study.plan import Plan
 
 STUDY_EPILOG = (
@@ -136,9 +137,9 @@ def gate(
 ) -> None:
     """Test numbers against thresholds: exit code 1 where one is not kept, with the lines that failed."""
     from turnwise.study import pass_gates, read_gates, read_runs, to_junit
-    from turnwise.study.folders import broken_steps
+    from turnwise.study.folders import missing_steps
 
-    found = pass_gates(read_gates(gates), read_runs(folders), broken_steps(folders))
+    found = pass_gates(read_gates(gates), read_runs(folders), missing_steps(folders))
     if junit is not None:
         with whole_file(junit) as unfinished:
             unfinished.write_text(to_junit(found), encoding="utf-8")
@@ -160,7 +161,6 @@ def compare(
 ) -> None:
     """What has changed between two runs or studies, on the items of both, with paired tests."""
     from turnwise.report import write_run
-    from turnwise.report.cell import in_one_line
     from turnwise.study.compare import compare as compared
     from turnwise.study.compare import section_of
 
@@ -174,12 +174,7 @@ def compare(
     if json:
         print_json(found.to_dict())
         return
-    rows = [
-        [one.model or one.run, one.what, in_one_line(one.comparison.difference, ".4g"), one.comparison.p_holm,
-         one.said]
-        for one in found.changes
-    ]  # fmt: skip
-    print_table(["model", "number", "after minus before", "p (Holm)", "for sure"], rows)
+    _show_changes(found, section.tables[0].footnotes)
     for line in found.left_out:
         typer.echo(line)
     typer.echo(section.lead)
@@ -191,22 +186,24 @@ def export(
     folders: Annotated[list[Path], typer.Argument(help="Folders of runs or studies.", metavar="DIR…")],
     form: Annotated[str, typer.Option("--to", help="evaluate, lm-eval, model-card or mlflow.")],
     out: Annotated[Path | None, typer.Option("--out", help="A file; usually printed.")] = None,
-    model: Annotated[str, typer.Option("--model", help="For a model card: only this model.")] = "",
+    model: Annotated[str, typer.Option("--model", help="Only this model.")] = "",
     uri: Annotated[str | None, typer.Option("--uri", help="For mlflow: where it tracks.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
 ) -> None:
     """Results in the forms of other tools."""
     from turnwise.study import read_runs
-    from turnwise.study.interop import FORMS, log_to_mlflow, to_model_card
+    from turnwise.study.interop import FORMS, log_to_mlflow
 
     if form not in FORMS and form != "mlflow":
         raise unknown_name("form", form, [*FORMS, "mlflow"])
+    if (out if form == "mlflow" else uri) is not None:
+        raise UsageError("--uri is for --to mlflow, and --out for the other forms.")
     check_free(out, overwrite=overwrite)
     runs = read_runs(folders)
     if form == "mlflow":
-        typer.echo(f"Logged as run {log_to_mlflow(runs, uri=uri)}")
+        typer.echo(f"Logged as run {log_to_mlflow(runs, model, uri=uri)}")
         return
-    text = to_model_card(runs, model) if form == "model-card" else FORMS[form](runs)
+    text = FORMS[form](runs, model)
     if out is None:
         typer.echo(text, nl=False)
         return
@@ -241,6 +238,33 @@ def _plan(
     if instruments is not None:
         table["instruments"] = instruments.replace(" ", "").split(",")
     return plan_of(table)
+
+
+def _show_changes(found: Compared, letters: Mapping[str, str]) -> None:
+    """A table for each run and model, whose names would make it too wide, then the reasons by letter."""
+    tables: dict[str, list[list[str]]] = {}
+    for one in found.changes:
+        tables.setdefault(" · ".join(filter(None, (one.run, one.model))), []).extend(_rows(one, letters))
+    for title, rows in tables.items():
+        print_table(["number", "before", "after", "after minus before", "p (Holm)", "items"], rows, title=title)
+    for reason, letter in letters.items():
+        typer.echo(f"{letter}: {reason}")
+    if found.partly:
+        typer.echo("Before and after are of the items of both, and in the lines below them of all that each run has.")
+
+
+def _rows(one: Change, letters: Mapping[str, str]) -> list[list[str]]:
+    """A number over the items of both, and what each run says of all of its own where it has others."""
+    from turnwise.report.cell import write
+    from turnwise.study.compare import written_p
+
+    by = write(one.comparison.difference, ".3g")
+    p = written_p(one.comparison.p_holm) or f"– {letters.get(one.comparison.reason or '', '')}"
+    values = [[write(value, ".4g").text or "–" for value in pair] for pair in ((one.first, one.second), one.own)]
+    rows = [[one.what, *values[0], f"{by.text} {by.interval}".strip(), f"{p} {one.said}".strip(), f"{one.items:,}"]]
+    if one.is_partly_shared:
+        rows.append(["  over all items", *values[1], "", "", " and ".join(f"{count:,}" for count in one.of)])
+    return rows
 
 
 def _show_plan(plan: Plan, out: Path, *, json: bool) -> None:

@@ -1,4 +1,4 @@
-"""Text as numbers, by columns: what several rooms need to know of a text without looking at each one in Python."""
+"""What several rooms need of a text: its numbers, by columns, without looking at each one in Python; a safe form."""
 
 from __future__ import annotations
 
@@ -32,3 +32,12 @@ def _words(chunk: pa.StringArray) -> np.ndarray[Any, np.dtype[np.int64]]:
     starts[firsts] = ~is_blank[firsts]
     before = np.concatenate([[0], np.cumsum(starts)])
     return np.asarray(before[offsets[1:] - offsets[0]] - before[offsets[:-1] - offsets[0]], dtype=np.int64)
+
+
+def printable(text: str, *, keep: str = "") -> str:
+    r"""Text without control characters, which XML and YAML cannot hold and terminals obey; `keep` names exceptions.
+
+    >>> printable("a\x1b[2Jb\n")
+    'a�[2Jb�'
+    """
+    return "".join(one if one.isprintable() or one in keep else "\N{REPLACEMENT CHARACTER}" for one in text)

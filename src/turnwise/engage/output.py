@@ -60,9 +60,11 @@ def chosen_conversation(found: DepthResult) -> Conversation | None:
 
 
 def _turns(found: DepthResult) -> pa.Table:
+    """A row for each turn; models and baselines have columns of their own, for a model may be called `random`."""
     examples = found.examples
     ids = [name for name, count in zip(examples.ids, examples.lengths, strict=True) for _ in range(count)]
-    scores = {f"score {name}": one.scores for some in (found.models, found.baselines) for name, one in some.items()}
+    kinds = {"score": found.models, "baseline": found.baselines}
+    scores = {f"{kind} {name}": one.scores for kind, some in kinds.items() for name, one in some.items()}
     return pa.table({"dialogue": ids, "turn": examples.positions, "remaining_depth": examples.targets, **scores})
 
 

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
-from turnwise.atomic import whole_file
+from turnwise.atomic import MARK, whole_file
 from turnwise.errors import OutputError, UsageError
 from turnwise.record import SCHEMA_VERSION, version
 
 BOOK = "study.json"
-State = Literal["done", "failed", "skipped"]
+LOCK = ".turnwise-lock"  # stays; what counts is whether a process holds it
+State = Literal["done", "failed", "skipped", "pending"]
 
 
 @dataclass(frozen=True)
 class Step:
-    """One instrument on one corpus, or a model that had to be had first."""
+    """One instrument on one corpus, or a model that had to be had first; pending is one that is planned, not yet run.
+
+    Of a pending step, key and seconds are those of the last time it was done.
+    """
 
     name: str
     instrument: str
@@ -46,14 +51,10 @@ class Book:
         self.folder, self.steps, self.title = folder, dict(steps), title
 
     @classmethod
-    def open(cls, folder: Path, title: str) -> Book:
-        """What was done in this folder; a folder that is somebody else's is refused."""
-        path = folder / BOOK
-        if not path.is_file():
-            if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-                raise OutputError(f"{folder}: expected a new folder or an earlier study, found other files.")
-            folder.mkdir(parents=True, exist_ok=True)
+    def open(cls, folder: Path, title: str, planned: Sequence[Step]) -> Book:
+        """A book in which all that is planned is pending; what was planned in this folder before is told no more."""
         book = cls.look(folder, title)
+        book.steps = {one.name: _pending(one, book.steps.get(one.name)) for one in planned}
         book._save()  # before anything else, so that a study that is killed at once is known for one
         return book
 
@@ -77,6 +78,57 @@ class Book:
         steps = [one.to_dict() for one in self.steps.values()]
         with whole_file(self.folder / BOOK, overwrite=True) as unfinished:
             unfinished.write_text(json.dumps({**about, "steps": steps}, indent=2) + "\n", encoding="utf-8")
+
+
+def _pending(step: Step, last: Step | None) -> Step:
+    """A step that is not yet run. Older numbers are not those of this plan; how long they took is still of use."""
+    waiting = replace(step, state="pending", run="")
+    if last is None or last.state not in ("done", "pending"):
+        return waiting
+    return replace(waiting, key=last.key, seconds=last.seconds, training=last.training)
+
+
+@contextmanager
+def at_work(folder: str | Path) -> Iterator[None]:
+    """Keep a study's folder for this process; one that is somebody else's is refused, and one that is in use.
+
+    The lock is the process's own (`lockf`): at its death the system lets go of it, and children that outlive it have
+    none. Two threads of one process are not told apart.
+    """
+    folder = Path(folder)
+    check_own(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / LOCK).open("ab")
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be written: {error.strerror}. Give another place.") from error
+    with lock:
+        if not _lock(lock):
+            raise OutputError(f"{folder}: another study is at work in this folder. Wait for it, or give another --out.")
+        yield
+
+
+def _lock(file: BinaryIO) -> bool:
+    """Lock a file for this process; False where another one has it."""
+    try:
+        import fcntl
+    except ImportError:  # on Windows: as if nobody else were there
+        return True
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError:  # a disk of another machine that knows no locks
+        return True
+    return True
+
+
+def check_own(folder: Path) -> None:
+    """Complain of a folder that holds anything but a study, or what one leaves that was killed at once."""
+    if (folder / BOOK).is_file() or not folder.exists():
+        return
+    if not folder.is_dir() or any(one.name != LOCK and not one.name.startswith(MARK) for one in folder.iterdir()):
+        raise OutputError(f"{folder}: expected a new folder or an earlier study, found other files.")
 
 
 def read_steps(folder: Path) -> dict[str, Step]:

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from turnwise.errors import UsageError
-from turnwise.metrics import Comparison, Resampling, compare_correlations, compare_ratios, correct
+from turnwise.metrics import (
+    Comparison,
+    Resampling,
+    compare_correlations,
+    compare_ratios,
+    correct,
+    correlate,
+    ratio_score,
+)
+from turnwise.metrics.paired import smallest_p_value
 from turnwise.record import Origin
-from turnwise.report import Column, Prose, Section, Table, Verdict
-from turnwise.report.section import Level
+from turnwise.report import Column, Prose, Run, Section, Table, Verdict
+from turnwise.report.cell import p_cell
 from turnwise.study.folders import Placed, read_runs
 from turnwise.study.items import READERS, Items, items_of
 
 SURE = 0.05  # of p-values corrected over the whole table
+SAME = "both have the same values, item by item"
+NONE_SHARED = "no item is in both"
+MODELS = ("models", "raters")  # settings that name what is compared
 
 
 @dataclass(frozen=True)
@@ -30,9 +42,12 @@ class Change:
     first: float | None
     second: float | None
     items: int  # that both have
+    dialogues: int  # of these items
     only: tuple[int, int]  # that only the first or only the second has
+    own: tuple[float | None, float | None]  # over all items of each run, as its own page has it
     comparison: Comparison
     best: str
+    is_identical: bool = False  # then there is nothing to test
 
     @property
     def is_better(self) -> bool | None:
@@ -43,6 +58,16 @@ class Change:
         return (value > 0) == (self.best == "high")
 
     @property
+    def is_partly_shared(self) -> bool:
+        """Whether a run has items that the other lacks: then its own value is another one."""
+        return self.only != (0, 0)
+
+    @property
+    def of(self) -> tuple[int, int]:
+        """All items of each run."""
+        return self.items + self.only[0], self.items + self.only[1]
+
+    @property
     def said(self) -> str:
         """The same in a word, or none."""
         return {True: "better", False: "worse", None: ""}[self.is_better]
@@ -50,8 +75,11 @@ class Change:
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
         named = {"run": self.run, "model": self.model, "what": self.what, "first": self.first, "second": self.second}
-        counts = {"items": self.items, "only_first": self.only[0], "only_second": self.only[1]}
-        return {**named, **counts, **self.comparison.to_dict(), "better": self.is_better}
+        counts = {"items": self.items, "dialogues": self.dialogues}
+        only = {"only_first": self.only[0], "only_second": self.only[1]}
+        own = {"own_first": self.own[0], "own_second": self.own[1]}
+        facts = {"better": self.is_better, "identical": self.is_identical}
+        return {**named, **counts, **only, **own, **self.comparison.to_dict(), **facts}
 
 
 @dataclass(frozen=True)
@@ -63,10 +91,51 @@ class Compared:
     changes: Sequence[Change]
     left_out: Sequence[str] = ()
 
+    @property
+    def better(self) -> int:
+        """Numbers that are better for sure."""
+        return sum(one.is_better is True for one in self.changes)
+
+    @property
+    def worse(self) -> int:
+        """Numbers that are worse for sure."""
+        return sum(one.is_better is False for one in self.changes)
+
+    @property
+    def identical(self) -> int:
+        """Numbers that are the same item by item."""
+        return sum(one.is_identical for one in self.changes)
+
+    @property
+    def tested(self) -> Sequence[Change]:
+        """The family that is corrected together."""
+        return [one for one in self.changes if one.comparison.p_value is not None]
+
+    @property
+    def untested(self) -> int:
+        """Numbers that could not be tested."""
+        return len(self.changes) - len(self.tested) - self.identical
+
+    @property
+    def partly(self) -> Sequence[Change]:
+        """Numbers of which a run has items that the other lacks."""
+        return [one for one in self.changes if one.is_partly_shared]
+
+    @property
+    def out_of_reach(self) -> Sequence[Change]:
+        """Tested numbers of which no change, however large, could have been called sure in a table of this size."""
+        family = len(self.tested) - self.better - self.worse  # what Holm's correction has found sure counts no more
+        return [
+            one for one in self.tested if one.is_better is None and smallest_p_value(one.dialogues) * family >= SURE
+        ]
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
+        counts = {name: getattr(self, name) for name in ("better", "worse", "identical", "untested")}
+        counts["out_of_reach"] = len(self.out_of_reach)
         changes = [one.to_dict() for one in self.changes]
-        return {"first": self.first, "second": self.second, "changes": changes, "left_out": list(self.left_out)}
+        sides = {"first": self.first, "second": self.second}
+        return {**sides, **counts, "changes": changes, "left_out": list(self.left_out)}
 
 
 def compare(first: str | Path, second: str | Path, *, resampling: Resampling | None = None) -> Compared:
@@ -78,31 +147,49 @@ def compare(first: str | Path, second: str | Path, *, resampling: Resampling | N
     if not shared:
         names = [", ".join(side) for side in sides]
         raise UsageError(f"{first} and {second} share no run: one has {names[0]}; the other {names[1]}.")
-    how, changes, left_out = resampling or Resampling(), {}, []
+    how, left_out = resampling or Resampling(), list[str]()
+    changes: dict[tuple[str, str, str], Change] = {}
     for before, after in shared:
         if before.run.instrument not in READERS:  # corpora, and earlier comparisons
             continue
         pairs, unpaired = _pairs(items_of(before.folder, before.run), items_of(after.folder, after.run))
-        left_out += [f"{before.name}: {one}" for one in unpaired]
-        read = [one.run.origin.corpus for one in (before, after)]
-        if read[0] != read[1]:
-            left_out.append(f"{before.name}: other dialogues ({', then '.join(read)}), paired by their ids alone")
-        left_out += [f"{before.name}: {one}" for one in _told_otherwise(before, after)]
+        told = [*unpaired, *_told_otherwise(before.run, after.run)]
         for (model, what), (old, new) in pairs.items():
-            changes[before.name, model, what] = _changed(before.name, model, what, old, new, how)
+            found = _changed(before.name, model, what, old, new, how)
+            if isinstance(found, Change):
+                changes[before.name, model, what] = found
+            else:
+                told.append(f"{model}, {what}: {found}")
+        left_out += [f"{before.name}: {one}" for one in told]
     corrected = correct({key: one.comparison for key, one in changes.items()})
-    found = [Change(**{**vars(one), "comparison": corrected[key]}) for key, one in changes.items()]
-    return Compared(str(first), str(second), found, left_out)
+    shown = [replace(one, comparison=corrected[key]) for key, one in changes.items()]
+    return Compared(str(first), str(second), shown, left_out)
 
 
-def _told_otherwise(before: Placed, after: Placed) -> list[str]:
-    """Settings that differ, such as the training side of an overlap: then numbers differ for other reasons too.
+def _told_otherwise(before: Run, after: Run) -> list[str]:
+    """What differs besides the models, such as the training side of an overlap: numbers differ for that reason, too."""
+    old, new = ({**one.origin.settings, **_drawn(one), "version": one.origin.version} for one in (before, after))
+    names = [name for name in {**old, **new} if name not in MODELS and old.get(name) != new.get(name)]
+    told = [f"{name} was {old.get(name)}, and is {new.get(name)}" for name in names]
+    read = [one.origin.corpus for one in (before, after)]
+    if read[0] != read[1]:
+        return [f"other dialogues ({', then '.join(read)}), paired by their ids alone", *told]
+    return [*told, *_other_sets(before.data, after.data)]
 
-    Other weights are no such reason: they are what is compared.
-    """
-    old, new = before.run.origin.settings, after.run.origin.settings
-    names = [name for name in {**old, **new} if old.get(name) != new.get(name) and name != "models"]
-    return [f"{name} was {old.get(name)}, and is {new.get(name)}" for name in names]
+
+def _drawn(run: Run) -> dict[str, Any]:
+    """The seed, where it decides what is measured; others only draw resamples and controls."""
+    is_drawn = run.instrument == "distract" or run.origin.settings.get("classifier") == "mlp"
+    return {"seed": run.origin.seed} if is_drawn else {}
+
+
+def _other_sets(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """Test sets of one name that hold other words: distractions are drawn anew with every seed."""
+    old, new = (
+        {name: one.get("fingerprint") for name, one in side.get("sets", {}).items()} for side in (before, after)
+    )
+    others = [f"{name} was {old[name]}, and is {new[name]}" for name in old if name in new and old[name] != new[name]]
+    return [f"other test sets ({'; '.join(others)}), paired by dialogue and turn alone"] if others else []
 
 
 def _shared(first: Mapping[str, Placed], second: Mapping[str, Placed]) -> list[tuple[Placed, Placed]]:
@@ -130,23 +217,47 @@ def _pairs(
     return pairs, [f"{one}: in one of both only" for one in alone]
 
 
-def _changed(run: str, model: str, what: str, old: Items, new: Items, how: Resampling) -> Change:
-    """One number on the items that both have a number for."""
+def _changed(run: str, model: str, what: str, old: Items, new: Items, how: Resampling) -> Change | str:
+    """One number on the items that both have a number for, or why it cannot be compared."""
     is_old, is_new = old.is_scored, new.is_scored
     places = {key: place for place, key in enumerate(new.keys) if is_new[place]}
     both = [(place, places[key]) for place, key in enumerate(old.keys) if is_old[place] and key in places]
     before, after = (side.at([pair[number] for pair in both]) for number, side in enumerate((old, new)))
-    only = (int(is_old.sum()) - len(both), int(is_new.sum()) - len(both))
+    if count := _rated_otherwise(before, after):
+        return f"{count} of {len(both)} items of both were rated otherwise"
     origin = Origin(settings={"compared": what, **({"model": model} if model else {})})
-    comparison = _compared(after, before, how, origin)
-    values = [_value(one) if both else None for one in (before, after)]
-    return Change(run, model, what, values[0], values[1], len(both), only, comparison, old.best)
+    comparison, is_identical = _compared(after, before, how, origin), after.is_same_as(before)
+    if is_identical:  # models that were not touched do not make it harder to find what the others do
+        comparison = replace(comparison, p_value=None, reason=SAME)
+    if not both:  # not that denominators sum to 0
+        missing = replace(comparison.difference, reason=NONE_SHARED)
+        comparison = replace(comparison, difference=missing, reason=NONE_SHARED)
+    return Change(
+        run,
+        model,
+        what,
+        first=_value(before),
+        second=_value(after),
+        items=len(both),
+        dialogues=len({*before.dialogues}),
+        only=(int(is_old.sum()) - len(both), int(is_new.sum()) - len(both)),
+        own=(_value(old), _value(new)),
+        comparison=comparison,
+        best=old.best,
+        is_identical=is_identical,
+    )
+
+
+def _rated_otherwise(first: Items, second: Items) -> int:
+    """Items of which people say one thing here and another there."""
+    if first.people is None or second.people is None:
+        return 0
+    is_unrated = np.isnan(first.people) & np.isnan(second.people)
+    return int(((first.people != second.people) & ~is_unrated).sum())
 
 
 def _compared(first: Items, second: Items, how: Resampling, origin: Origin) -> Comparison:
     if first.people is not None and second.people is not None:
-        if not np.array_equal(first.people, second.people, equal_nan=True):
-            raise UsageError("The rated turns of both have other ratings: hold both against the same ones.")
         return compare_correlations(
             first.people, first.above, second.above, clusters=first.dialogues, resampling=how, origin=origin
         )
@@ -161,53 +272,126 @@ def _compared(first: Items, second: Items, how: Resampling, origin: Origin) -> C
 
 
 def _value(items: Items) -> float | None:
-    """The number itself, over these items."""
-    from turnwise.metrics import Resampling, correlate, ratio_score
-
+    """The number itself, over those of these items that have one."""
+    items = items.at(np.flatnonzero(items.is_scored).tolist())
+    if not items.keys:
+        return None
     once = Resampling(resamples=0)
     if items.people is not None:
         return correlate(items.above, items.people, resampling=once).value
     return ratio_score(items.above, items.below, resampling=once).value
 
 
+def written_p(p: float | None) -> str | None:
+    """A p-value with three decimals, or with as many as show on which side of the limit it is.
+
+    >>> [written_p(p) for p in (0.00004, 0.012, 0.0499)]
+    ['<0.001', '0.012', '0.0499']
+    """
+    if p is None or p < 0.001:
+        return None if p is None else "<0.001"
+    written = (f"{p:.{decimals}f}" for decimals in range(3, 18))
+    return next((one for one in written if (float(one) < SURE) == (p < SURE)), str(p))
+
+
 def section_of(compared: Compared) -> Section:
     """The comparison as a section of a report."""
-    changes = compared.changes
-    better, worse = (sum(one.is_better is wanted for one in changes) for wanted in (True, False))
-    columns = [
-        Column("run"), Column("model"), Column("number"), Column("before", ".4g"), Column("after", ".4g"),
-        Column("difference", ".4g"), Column("p (Holm)", ".3g"), Column("items", ",d"), Column("for sure"),
-    ]  # fmt: skip
-    rows = [
-        [one.run, one.model, one.what, one.first, one.second, one.comparison.difference, one.comparison.p_holm,
-         one.items, one.said]
-        for one in changes
-    ]  # fmt: skip
-    notes = [
-        f"Before: {compared.first}. After: {compared.second}. Differences are after minus before on the items of both, "
-        "with an interval over dialogues; p-values are of paired tests, corrected over this table.",
-        *compared.left_out,
-    ]
-    untested = sum(one.comparison.p_value is None for one in changes)
-    told = (
-        f"{len(changes)} numbers of both: {better} better for sure, {worse} worse, {untested} that could not be tested."
-    )
-    partly = sum(one.only != (0, 0) for one in changes)
-    blocks = [Prose(f"{partly} of them share only a part of their items.")] if partly else []
     return Section(
         "Compared",
         "compared",
         "What has changed?",
-        [*blocks, Table(columns, rows, "Before and after", notes=notes, name="compared")],
-        lead=told,
-        verdict=Verdict(f"of {len(changes)} numbers worse for sure than before", worse, _level(compared, worse), "d"),
+        [*_partly(compared), _table(compared), *_own(compared)],
+        lead=_lead(compared),
+        verdict=_verdict(compared),
         origin=Origin(settings={"before": compared.first, "after": compared.second}),
     )
 
 
-def _level(compared: Compared, worse: int) -> Level:
-    """Good is only what was tested on the same dialogues."""
-    if worse:
-        return "bad"
-    is_tested = bool(compared.changes) and all(one.comparison.p_value is not None for one in compared.changes)
-    return "good" if is_tested and not compared.left_out else "info"
+def _table(compared: Compared) -> Table:
+    columns = [
+        Column("run"), Column("model"), Column("number"), Column("before", ".4g"), Column("after", ".4g"),
+        Column("difference", ".4g"), Column("p (Holm)", ".3g"), Column("items of both", ",d"), Column("for sure"),
+    ]  # fmt: skip
+    rows = [
+        [one.run, one.model, one.what, one.first, one.second, one.comparison.difference,
+         p_cell(one.comparison.p_holm, n=one.items, reason=one.comparison.reason), one.items,
+         one.said or ("the same" if one.is_identical else "")]
+        for one in compared.changes
+    ]  # fmt: skip
+    notes = [
+        f"Before: {compared.first}. After: {compared.second}. Both values and the difference, after minus before, are "
+        "of the items of both, with an interval over dialogues; p-values are of paired tests, corrected over this "
+        "table without what is the same item by item.",
+        *compared.left_out,
+    ]
+    return Table(columns, rows, "Before and after", notes=notes, name="compared")
+
+
+def _partly(compared: Compared) -> list[Prose]:
+    if not compared.partly:
+        return []
+    told = f"{len(compared.partly)} of {len(compared.changes)} numbers share only a part of their items"
+    return [Prose(f"{told}: before and after are of that part, and what each run says of all its items stands below.")]
+
+
+def _own(compared: Compared) -> list[Table]:
+    """What the runs' own pages say where they have other items, too."""
+    columns = [
+        Column("run"), Column("model"), Column("number"), Column("items of both", ",d"),
+        Column("items before", ",d"), Column("items after", ",d"), Column("all before", ".4g"),
+        Column("all after", ".4g"),
+    ]  # fmt: skip
+    rows = [[one.run, one.model, one.what, one.items, *one.of, *one.own] for one in compared.partly]
+    notes = ["These values are of other items before than after, and are not compared."]
+    return [Table(columns, rows, "Each run over all of its items", notes=notes, name="own")] if rows else []
+
+
+def _lead(compared: Compared) -> str:
+    counts = f"{compared.better} better for sure, {compared.worse} worse, {compared.untested} that could not be tested"
+    told = [f"{len(compared.changes)} numbers of both: {counts}{_why_untested(compared)}."]
+    if compared.identical:
+        told.append(f"{compared.identical} {'is' if compared.identical == 1 else 'are'} the same item by item.")
+    if compared.out_of_reach:
+        told.append(f"Of {len(compared.out_of_reach)} no change could have been found {_with_so_few(compared)}.")
+    return " ".join(told)
+
+
+def _verdict(compared: Compared) -> Verdict:
+    """Good is what is better for sure, where all was tested on the same dialogues and a fall could have been found.
+
+    That nothing was found is no good news: with few dialogues nothing can be.
+    """
+    total = f"of {len(compared.changes)} numbers"
+    if compared.worse:
+        return Verdict(f"{total} worse for sure than before", compared.worse, "bad", "d")
+    hidden = len(compared.out_of_reach)
+    if not compared.better:
+        return Verdict(f"{total} changed for sure: {_why_none(compared)}", 0, "info", "d")
+    said = f"{total} better for sure than before, none worse"
+    said += f"; in {hidden} of them no change could have been found {_with_so_few(compared)}" if hidden else ""
+    is_whole = not (compared.untested or compared.left_out or hidden)
+    return Verdict(said, compared.better, "good" if is_whole else "info", "d")
+
+
+def _why_none(compared: Compared) -> str:
+    """What it means that nothing was found."""
+    if compared.changes and compared.identical == len(compared.changes):
+        return "all are the same item by item"
+    if not compared.tested:
+        return f"none could be tested{_why_untested(compared)}"
+    hidden = len(compared.out_of_reach)
+    if not hidden:
+        return "no change was found"
+    which = "none" if hidden == len(compared.tested) else f"in {hidden} of them none"
+    return f"no change was found, and {which} could have been found {_with_so_few(compared)}"
+
+
+def _why_untested(compared: Compared) -> str:
+    """The reason, where it is one for all; others are told by the table."""
+    reasons = {one.comparison.reason for one in compared.changes if one.comparison.p_value is None} - {SAME, None}
+    return f" ({reasons.pop()})" if len(reasons) == 1 else ""
+
+
+def _with_so_few(compared: Compared) -> str:
+    counts = sorted({one.dialogues for one in compared.out_of_reach})
+    return f"with {counts[0] if len(counts) == 1 else f'{counts[0]} to {counts[-1]}'} dialogues"

@@ -38,14 +38,14 @@ def read_runs(folders: Sequence[str | Path]) -> list[Placed]:
     return found
 
 
-def broken_steps(folders: Sequence[str | Path]) -> list[Step]:
-    """Steps of studies that failed."""
+def missing_steps(folders: Sequence[str | Path]) -> list[Step]:
+    """Steps of studies that are not done: they failed, were left out, or are not yet run."""
     studies = [folder for folder in map(Path, folders) if (folder / BOOK).is_file()]
-    return [step for folder in studies for step in read_steps(folder).values() if step.state == "failed"]
+    return [step for folder in studies for step in read_steps(folder).values() if step.state != "done"]
 
 
 def joined_sections(folders: Sequence[str | Path]) -> list[tuple[Step, Section]]:
-    """The sections of runs and of studies, each with its step; among them those that failed."""
+    """The sections of runs and of studies, each with its step; among them those that are not done."""
     found: list[tuple[Step, Section]] = []
     for folder in map(Path, dict.fromkeys(folders)):
         if not (folder / BOOK).is_file():

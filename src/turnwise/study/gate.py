@@ -19,13 +19,15 @@ from pathlib import Path
 from typing import Any, Literal
 from xml.etree import ElementTree as xml
 
+from turnwise.corpus.text import printable
 from turnwise.errors import UsageError
 from turnwise.study.book import Step
 from turnwise.study.folders import Placed
-from turnwise.study.numbers import Number, numbers_of
+from turnwise.study.numbers import Number, model_place, numbers_of
 from turnwise.study.tables import read_table
 
 SHOWN = 5  # paths in a complaint
+SAID = {"failed": "failed", "skipped": "left out", "pending": "not yet run"}  # of steps that are not done
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Passage:
         bound = "" if self.gate.bound == "value" else f" ({self.gate.bound} end)"
         found = self.reason if self.number is None else f"{self.number:.6g}"
         said = f"{self.gate.title}{bound} = {found}, {', '.join(limits)}"
-        return _plain(f"{'passed' if self.is_open else 'FAILED'}: {said}")
+        return printable(f"{'passed' if self.is_open else 'FAILED'}: {said}")
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -103,28 +105,48 @@ def read_gates(path: str | Path) -> list[Gate]:
         raise UsageError(f"{path}: {error}") from error
 
 
-def pass_gates(gates: Sequence[Gate], runs: Sequence[Placed], broken: Sequence[Step] = ()) -> list[Passage]:
-    """Test every gate on the numbers of runs; a step of a study that failed is a gate that is shut."""
-    failed = [Passage(Gate(one.name, "done", min=1), None, f"the step failed ({one.reason})") for one in broken]
-    return [*(_passed(gate, runs) for gate in gates), *failed]
+def pass_gates(gates: Sequence[Gate], runs: Sequence[Placed], missing: Sequence[Step] = ()) -> list[Passage]:
+    """Test every gate on the numbers of runs.
+
+    `missing` are steps of studies that are not done (see `folders.missing_steps`): a gate whose number one of them
+    could hold is shut, and one that failed is a gate that is shut itself.
+    """
+    failed = [one for one in missing if one.state == "failed"]
+    shut = [Passage(Gate(one.name, "done", min=1), None, f"the step failed ({one.reason})") for one in failed]
+    return [*(_passed(gate, runs, missing) for gate in gates), *shut]
 
 
-def _passed(gate: Gate, runs: Sequence[Placed]) -> Passage:
-    asked = [one for one in runs if gate.instrument in (one.run.instrument, one.name)]
-    asked = [one for one in asked if gate.corpus is None or one.corpus == gate.corpus]
+def _passed(gate: Gate, runs: Sequence[Placed], missing: Sequence[Step]) -> Passage:
+    undone = [one for one in missing if _is_asked(gate, (one.instrument, one.name), one.corpus)]
+    if undone:  # with its number there might be two, or another one
+        return Passage(gate, None, "; ".join(_state(one) for one in undone))
+    asked = [one for one in runs if _is_asked(gate, (one.run.instrument, one.name), one.corpus)]
     if not asked:
         known = ", ".join(dict.fromkeys(f"{one.run.instrument} on {one.corpus}" for one in runs))
         return Passage(gate, None, f"not measured; the runs are {known}")
-    numbers = [(one.name, number) for one in asked for number in numbers_of(one.run.data)]
-    found = [one for one in numbers if _is_meant(one[1], gate)]
-    nearest = min((len(one.path) for _, one in found), default=0)  # a model's own number, not that of a part of it
-    found = [one for one in found if len(one[1].path) == nearest]
+    found = [(run, number) for run in asked for number in _nearest(gate, run)]
     if len(found) == 1:
-        return _tested(gate, found[0][1])
+        return _tested(gate, *found[0])
     if not found:
+        numbers = [(run, one) for run in asked for one in numbers_of(run.run.data) if one.value is not None]
         near = [one for one in numbers if one[1].path[-1] == gate.value.split(".")[-1]] or numbers
         return Passage(gate, None, f"no such number; there are {_listed(near)}")
     return Passage(gate, None, f"{len(found)} numbers are called so: {_listed(found)}; name model, set or corpus")
+
+
+def _is_asked(gate: Gate, names: tuple[str, str], corpus: str) -> bool:
+    return gate.instrument in names and gate.corpus in (None, corpus)
+
+
+def _state(step: Step) -> str:
+    return f"{step.name} is {SAID[step.state]}" + (f" ({step.reason})" if step.reason else "")
+
+
+def _nearest(gate: Gate, run: Placed) -> list[Number]:
+    """The numbers of a run that are meant: a model's own number, not that of a part of it."""
+    meant = [one for one in numbers_of(run.run.data) if _is_meant(one, gate)]
+    nearest = min((len(one.path) for one in meant), default=0)
+    return [one for one in meant if len(one.path) == nearest]
 
 
 def _is_meant(number: Number, gate: Gate) -> bool:
@@ -132,8 +154,11 @@ def _is_meant(number: Number, gate: Gate) -> bool:
     words = _parts(gate.value, number.path)
     if words is None:
         return False
-    rest = list(number.path[: len(number.path) - words])
-    return all(one is None or one in rest for one in (gate.model, gate.set))
+    rest = number.path[: len(number.path) - words]
+    place = model_place(rest)
+    is_models = gate.model is None or (place is not None and rest[place : place + 1] == (gate.model,))
+    others = [part for number, part in enumerate(rest) if number != place]
+    return is_models and (gate.set is None or gate.set in others)
 
 
 def _parts(value: str, path: tuple[str, ...]) -> int | None:
@@ -144,16 +169,24 @@ def _parts(value: str, path: tuple[str, ...]) -> int | None:
     return None
 
 
-def _tested(gate: Gate, number: Number) -> Passage:
+def _tested(gate: Gate, run: Placed, number: Number) -> Passage:
+    unmeasured = run.run.data.get("skipped") or {}  # tasks of probes
+    if gate.set is None and "tasks" in number.path and unmeasured:
+        name, why = next(iter(unmeasured.items()))
+        return Passage(gate, None, f"{name} was not measured ({why}), and is called so too; name set")
+    if number.value is None:
+        why = f" ({number.reason})" if number.reason else ""
+        return Passage(gate, None, f"it could not be computed{why}")
     if gate.bound == "value":
         return Passage(gate, number.value)
     if number.interval is None:
-        return Passage(gate, None, "it has no interval to take an end of")
+        name = ".".join(number.path)
+        return Passage(gate, None, f"{name} has no interval to take the {gate.bound} end of; leave out bound")
     return Passage(gate, number.interval[0 if gate.bound == "low" else 1])
 
 
-def _listed(numbers: Sequence[tuple[str, Number]]) -> str:
-    shown = [f"{'.'.join(one.path)} of {run}" for run, one in numbers[:SHOWN]]
+def _listed(numbers: Sequence[tuple[Placed, Number]]) -> str:
+    shown = [f"{'.'.join(one.path)} of {run.name}" for run, one in numbers[:SHOWN]]
     return "; ".join(shown) + (f"; and {len(numbers) - SHOWN} more" if len(numbers) > SHOWN else "")
 
 
@@ -165,14 +198,9 @@ def to_junit(passages: Sequence[Passage]) -> str:
     suite = xml.SubElement(suites, "testsuite", {"name": "turnwise gate", **counts})
     for one in passages:
         case = xml.SubElement(
-            suite, "testcase", {"classname": _plain(one.gate.instrument), "name": _plain(one.gate.title)}
+            suite, "testcase", {"classname": printable(one.gate.instrument), "name": printable(one.gate.title)}
         )
         if not one.is_open:
             xml.SubElement(case, "failure", {"message": one.line})
     xml.indent(suites)
     return xml.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
-
-
-def _plain(text: str) -> str:
-    """Without control characters, which XML cannot hold and terminals obey."""
-    return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+from turnwise.corpus.text import printable
 from turnwise.errors import MissingExtraError, UsageError, unknown_name
 from turnwise.instruments import naming_models
 from turnwise.record import version
+from turnwise.report.markup import markdown
 from turnwise.study.folders import Placed
-from turnwise.study.numbers import Number, numbers_of
+from turnwise.study.keys import digest
+from turnwise.study.numbers import Number, model_place, numbers_of
 
+Found = TypeVar("Found")
 Z = 1.959964  # a 95 % interval is so many standard errors to each side, where it is symmetric
 # Which end of a number is the good one, by a part of its path; of others nobody can say.
 LOWER_IS_BETTER = frozenset(
@@ -23,6 +27,7 @@ LOWER_IS_BETTER = frozenset(
 NEITHER = frozenset({"history_percent", "first_percent", "last_percent", "mean"})
 HIGHER_IS_BETTER = frozenset({"f1", "easy", "medium", "hard", "pearson", "spearman", "kendall", "share_of_ceiling"})
 ASIDE = ("comparisons", "about", "selection")  # parts of a run's data that are not its numbers
+HOLDERS = ("sets", "tasks", "groups")  # parts of a path that people need not read
 LONGEST_NAME, LONGEST_TAG = 250, 5000  # that MLflow keeps
 # What a model card shows of each instrument: the last part of a path.
 SHOWN = {
@@ -41,41 +46,66 @@ class Exported:
     model: str
     rest: tuple[str, ...]  # the path without the model
     number: Number
+    value: float
 
 
-def exported(runs: Sequence[Placed]) -> Iterator[Exported]:
-    """Every number that an instrument found; counts and settings are no findings."""
+def exported(runs: Sequence[Placed], model: str = "") -> list[Exported]:
+    """Every number that an instrument found, or those of one model and of none; counts and settings are no findings."""
+    found = list(_exported(runs))
+    known = {one.model for one in found} - {""}
+    if model and model not in known:
+        raise unknown_name("model", model, known)
+    return [one for one in found if not model or one.model in ("", model)]
+
+
+def _exported(runs: Sequence[Placed]) -> Iterator[Exported]:
     for placed in (one for one in runs if one.run.instrument in SHOWN):
-        models = placed.run.data.get("models")
-        names = set(models) if isinstance(models, Mapping) else set()
         for number in numbers_of(placed.run.data):
-            path = number.path
+            path, value = number.path, number.value
+            if value is None:
+                continue
             if not {path[-1], *path[-2:-1]} & (LOWER_IS_BETTER | HIGHER_IS_BETTER | NEITHER) or path[0] in ASIDE:
                 continue
-            is_models = path[0] == "models" and len(path) > 2 and path[1] in names
-            model, rest = (path[1], path[2:]) if is_models else ("", path)
-            yield Exported(placed, model, rest, number)
+            yield Exported(placed, *_without_model(path), number, value)
 
 
-def to_evaluate(runs: Sequence[Placed]) -> dict[str, float]:
+def _without_model(path: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    place = model_place(path)
+    if place is None or len(path) < place + 2:
+        return "", path
+    return path[place], (*path[: place - 1], *path[place + 1 :])
+
+
+def to_evaluate(runs: Sequence[Placed], model: str = "") -> dict[str, float]:
     """A flat dict of floats, as `evaluate` metrics return and trackers log."""
-    return {_key(one): one.number.value for one in exported(runs)}
+    return _by_name([(_key(one), one.value) for one in exported(runs, model)])
+
+
+def _by_name(named: Iterable[tuple[str, Found]]) -> dict[str, Found]:
+    """A dict in which nothing has taken the place of another."""
+    found: dict[str, Found] = {}
+    for name, value in named:
+        if name in found:
+            raise UsageError(f"Two numbers would be called {name!r}: give one of the models or runs another name.")
+        found[name] = value
+    return found
 
 
 def _key(one: Exported) -> str:
     return "/".join(part.replace("/", "_") for part in (one.placed.name, one.model, *one.rest) if part)
 
 
-def to_lm_eval(runs: Sequence[Placed]) -> dict[str, Any]:
+def to_lm_eval(runs: Sequence[Placed], model: str = "") -> dict[str, Any]:
     """The results JSON of lm-evaluation-harness: a task for each run, model and part, a metric for each number."""
     results: dict[str, dict[str, Any]] = {}
     higher: dict[str, dict[str, bool]] = {}
     samples: dict[str, dict[str, int]] = {}
-    for one in exported(runs):
-        task = "_".join(_word(part) for part in (one.placed.name, one.model, *one.rest[:-1]) if part)
-        metric = _word(one.rest[-1])
+    numbers = exported(runs, model)
+    _by_name((f"{_task(one)}/{_word(one.rest[-1])}", one) for one in numbers)
+    for one in numbers:
+        task, metric = _task(one), _word(one.rest[-1])
         row = results.setdefault(task, {"alias": task})
-        row[f"{metric},none"] = one.number.value
+        row[f"{metric},none"] = one.value
         row[f"{metric}_stderr,none"] = _standard_error(one.number)
         if (is_higher := _is_higher_better(one.rest)) is not None:
             higher.setdefault(task, {})[metric] = is_higher
@@ -89,7 +119,7 @@ def to_lm_eval(runs: Sequence[Placed]) -> dict[str, Any]:
         "n-shot": dict.fromkeys(tasks, 0),
         "higher_is_better": higher,
         "n-samples": samples,
-        "config": {"model": "turnwise", "model_args": "; ".join(one.run.origin.signature for one in runs)},
+        "config": {"model": "turnwise", "model_args": "; ".join(_signature(one, model) for one in runs)},
         "date": time.time(),
     }
 
@@ -103,24 +133,27 @@ def _standard_error(number: Number) -> float | str:
     return "N/A" if number.interval is None else (number.interval[1] - number.interval[0]) / (2 * Z)
 
 
+def _task(one: Exported) -> str:
+    return "_".join(_word(part) for part in (one.placed.name, one.model, *one.rest[:-1]) if part)
+
+
 def _word(text: str) -> str:
     return "".join(one if one.isalnum() or one in "-." else "_" for one in text)
 
 
 def to_model_card(runs: Sequence[Placed], model: str = "") -> str:
     """A model card's metadata block and section: the headline numbers with their intervals."""
-    known = {one.model for one in exported(runs)} - {""}
-    if model and model not in known:
-        raise unknown_name("model", model, known)
-    shown = [one for one in exported(runs) if _is_shown(one) and (not model or one.model in ("", model))]
+    shown = [one for one in exported(runs, model) if _is_shown(one)]
     models = [model] if model else [one for one in dict.fromkeys(one.model for one in shown) if one] or ["model"]
-    entries = [{"name": name, "results": [_entry(one) for one in shown if one.model in ("", name)]} for name in models]
+    entries = [
+        {"name": _line(name), "results": [_entry(one) for one in shown if one.model in ("", name)]} for name in models
+    ]
     # JSON is YAML; quotes of its own keep any name from being read as something else.
     index = json.dumps(entries, ensure_ascii=False)
     lines = ["---", f"model-index: {index}", "---", "", "## Evaluation by Turnwise", ""]
     lines += ["| instrument | corpus | model | number | value | 95 % interval | n |", "|---|---|---|---|--:|--:|--:|"]
     lines += [_row(one) for one in shown]
-    lines += ["", *(f"- {one.name}: `{_signature(one, model).replace('`', '')}`" for one in runs), ""]
+    lines += ["", *(f"- {markdown(one.name)}: `{_signature(one, model).replace('`', '')}`" for one in runs), ""]
     return "\n".join(lines)
 
 
@@ -133,11 +166,17 @@ def _signature(placed: Placed, model: str) -> str:
 
 
 def _entry(one: Exported) -> dict[str, Any]:
+    corpus = _line(one.placed.corpus)
     return {
-        "task": {"type": "text-generation", "name": one.placed.run.section.question},
-        "dataset": {"name": one.placed.corpus, "type": one.placed.corpus},
-        "metrics": [{"type": _word("_".join(one.rest)), "name": _title(one), "value": one.number.value}],
+        "task": {"type": "text-generation", "name": _line(one.placed.run.section.question)},
+        "dataset": {"name": corpus, "type": corpus},
+        "metrics": [{"type": _word("_".join(one.rest)), "name": _line(_title(one)), "value": one.value}],
     }
+
+
+def _line(text: str) -> str:
+    """Text without what YAML takes for the end of a line, or does not take at all."""
+    return printable(" ".join(text.split()))
 
 
 def _is_shown(one: Exported) -> bool:
@@ -148,7 +187,7 @@ def _is_shown(one: Exported) -> bool:
 
 
 def _title(one: Exported) -> str:
-    return " ".join([*one.rest[:-1], one.rest[-1]]).replace("sets ", "").replace("tasks ", "").replace("groups ", "")
+    return " ".join(part for part in one.rest if part not in HOLDERS)
 
 
 def _row(one: Exported) -> str:
@@ -156,25 +195,35 @@ def _row(one: Exported) -> str:
     interval = "" if number.interval is None else f"{number.interval[0]:.4g} to {number.interval[1]:.4g}"
     cells = [one.placed.run.instrument, one.placed.corpus, one.model, _title(one)]
     count = "" if number.n is None else f"{number.n:,}"
-    return f"| {' | '.join(map(_cell, cells))} | {number.value:.4g} | {interval} | {count} |"
+    return f"| {' | '.join(map(markdown, cells))} | {one.value:.4g} | {interval} | {count} |"
 
 
-def _cell(text: str) -> str:
-    """Text that neither ends a cell nor is read as markup."""
-    for letter in "\\`*_[]<>|":
-        text = text.replace(letter, f"\\{letter}" if letter not in "<>" else {"<": "&lt;", ">": "&gt;"}[letter])
-    return " ".join(text.split())
-
-
-FORMS: dict[str, Callable[[Sequence[Placed]], str]] = {
-    "evaluate": lambda runs: json.dumps(to_evaluate(runs), indent=2) + "\n",
-    "lm-eval": lambda runs: json.dumps(to_lm_eval(runs), indent=2) + "\n",
+FORMS: dict[str, Callable[[Sequence[Placed], str], str]] = {
+    "evaluate": lambda runs, model: json.dumps(to_evaluate(runs, model), indent=2) + "\n",
+    "lm-eval": lambda runs, model: json.dumps(to_lm_eval(runs, model), indent=2) + "\n",
     "model-card": to_model_card,
 }
 
 
-def log_to_mlflow(runs: Sequence[Placed], *, uri: str | None = None, experiment: str = "turnwise") -> str:
-    """Log every number, the signatures and the sections' pages to MLflow; the id of its run."""
+def to_mlflow(runs: Sequence[Placed], model: str = "") -> dict[str, float]:
+    """The flat dict under names that MLflow takes."""
+    return _by_name((_metric(key), value) for key, value in to_evaluate(runs, model).items())
+
+
+def _metric(key: str) -> str:
+    """A name that MLflow takes; of a long one, a hash stands for what is cut off, or two could become one."""
+    name = "".join(one if one.isalnum() or one in "-_./ " else "_" for one in key)
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 9]}-{digest(key)[:8]}"
+
+
+def log_to_mlflow(
+    runs: Sequence[Placed], model: str = "", *, uri: str | None = None, experiment: str = "turnwise"
+) -> str:
+    """Log every number, the signatures and the sections' pages to MLflow; the id of its run.
+
+    Of one model only its numbers are logged: the pages are of all.
+    """
+    metrics = to_mlflow(runs, model)
     try:
         import mlflow
     except ImportError as error:
@@ -184,18 +233,13 @@ def log_to_mlflow(runs: Sequence[Placed], *, uri: str | None = None, experiment:
             mlflow.set_tracking_uri(uri)
         mlflow.set_experiment(experiment)
         with mlflow.start_run() as run:
-            mlflow.log_metrics({_metric(key): value for key, value in to_evaluate(runs).items()})
+            mlflow.log_metrics(metrics)
             for one in runs:
-                mlflow.set_tag(f"signature.{one.name}", one.run.origin.signature[:LONGEST_TAG])
-                mlflow.log_artifact(str(one.folder / "result.json"), one.name)
-                mlflow.log_artifact(str(one.folder / "report.html"), one.name)
+                mlflow.set_tag(f"signature.{one.name}", _signature(one, model)[:LONGEST_TAG])
+                for file in () if model else ("result.json", "report.html"):
+                    mlflow.log_artifact(str(one.folder / file), one.name)
             return str(run.info.run_id)
     except mlflow.exceptions.MlflowException as error:
         said = " ".join(str(error).split())
         advice = "Give --uri of a tracking server; for a local one, sqlite:///mlflow.db, install the whole of mlflow."
         raise UsageError(f"MLflow would not take the results ({said}). {advice}") from error
-
-
-def _metric(key: str) -> str:
-    """A name that MLflow takes."""
-    return "".join(one if one.isalnum() or one in "-_./ " else "_" for one in key)[:LONGEST_NAME]

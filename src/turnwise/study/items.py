@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from turnwise.errors import UsageError
 from turnwise.report import Run
 
+CONTROLS = ("untrained", "untrained layer")  # of engage, which predicts remaining depth with them as with a model
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
@@ -33,6 +34,11 @@ class Items:
     below: Floats
     best: Literal["high", "low"]
     people: Floats | None = None  # where the number is a correlation with these
+
+    def is_same_as(self, other: Items) -> bool:
+        """Whether both have the same values, one by one."""
+        pairs = ((self.above, other.above), (self.below, other.below))
+        return bool(self.keys) and all(np.array_equal(one, two, equal_nan=True) for one, two in pairs)
 
     def at(self, places: list[int]) -> Items:
         """Only these items, in this order."""
@@ -82,7 +88,9 @@ def _overlap(folder: Path, run: Run) -> Named:
     threshold = float(run.data.get("threshold", 0.8))
     ids = table["id"].to_pylist()
     ratio = table["ratio"].to_numpy()
-    dialogues = [one.rpartition("#")[0] or one for one in ids]
+    # Parts of dialogues are called `dialogue#3`; a whole dialogue, or the row of a table, may have a # of its own.
+    is_part = run.data.get("unit", "sample") in ("turn", "sample")
+    dialogues = [one.rpartition("#")[0] or one for one in ids] if is_part else ids
     keys = [(one,) for one in ids]
     yield ("", f"share over {threshold:g}"), _mean(keys, dialogues, (ratio > threshold).astype(float), "low")
     yield ("", "mean overlap"), _mean(keys, dialogues, ratio.astype(float), "low")
@@ -111,22 +119,26 @@ def _probe(folder: Path, run: Run) -> Named:
 
 
 def _engage(folder: Path, run: Run) -> Named:
-    return _people(folder) if (folder / "items.parquet").is_file() else _depth(folder)
+    return _people(folder) if (folder / "items.parquet").is_file() else _depth(folder, run)
 
 
-def _depth(folder: Path) -> Named:
+def _depth(folder: Path, run: Run) -> Named:
     table = pq.read_table(folder / "turns.parquet")
     dialogues = table["dialogue"].to_pylist()
     keys = list(zip(dialogues, map(str, table["turn"].to_pylist()), strict=True))
     target = _column(table, "remaining_depth")
-    for name in table.column_names:
-        if name.startswith("score "):
-            errors = 100 * np.square(_column(table, name) - target)
-            yield (name.removeprefix("score "), "MSE × 100 of remaining depth"), _mean(keys, dialogues, errors, "low")
+    # Before baselines had columns of their own, one that was called as a model is had taken the model's.
+    taken = set() if any(one.startswith("baseline ") for one in table.column_names) else set(run.data["baselines"])
+    for name in run.data["models"]:
+        if name not in CONTROLS and name not in taken:
+            errors = 100 * np.square(_column(table, f"score {name}") - target)
+            yield (name, "MSE × 100 of remaining depth"), _mean(keys, dialogues, errors, "low")
 
 
 def _people(folder: Path) -> Named:
-    for (name, rater), table in _parts(pq.read_table(folder / "items.parquet"), "set", "rater"):
+    rows = pq.read_table(folder / "items.parquet")
+    models = rows.filter(pc.equal(rows["kind"], "models"))  # a baseline may be called as one of them is
+    for (name, rater), table in _parts(models, "set", "rater"):
         keys = [(str(one),) for one in table["item"].to_pylist()]
         score, people = _column(table, "score"), _column(table, "people")
         what = f"Spearman with people, {name}"

@@ -1,7 +1,7 @@
 """All numbers of a run, each with the path that leads to it: what gates test and other tools read.
 
-A score is ``{"value": …, "n": …, "interval": …}``, or a plain number whose interval stands beside it, under `interval`
-or by its name under `intervals`.
+A score is ``{"value": …, "n": …, "interval": …}``, or a plain number whose interval stands beside it: by its name under
+`intervals`, in a table of intervals beside its own, or alone, where it belongs to the room's first number.
 """
 
 from __future__ import annotations
@@ -10,40 +10,68 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-WORDS = ("interval", "intervals", "control_intervals", "signature", "reason", "interval_reason")
+# Tables of plain numbers -> the table beside them that has their intervals.
+INTERVALS = {"groups": "group_intervals", "controls": "control_intervals", "share_over": "share_over_intervals"}
+LONE = ("f1", "das_ratio", "spearman")  # whose an `interval` is that stands alone: of probe, distract, engage
+COUNTS = ("n", "samples", "n_test")  # of what numbers were computed over
+WORDS = ("interval", "intervals", *INTERVALS.values(), "signature", "reason", "reasons", "interval_reason")
 
 
 @dataclass(frozen=True)
 class Number:
-    """A value, what it stands for, and how sure it is."""
+    """A value, what it stands for, and how sure it is; None is one that could not be computed."""
 
     path: tuple[str, ...]
-    value: float
+    value: float | None
     interval: tuple[float, float] | None = None
     n: int | None = None
+    reason: str = ""  # why there is no value
 
 
 def numbers_of(data: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[Number]:
-    """Every number in a run's data; lists, such as histograms, are left out.
+    """Every number in a run's data, also those that are missing; lists, such as histograms, are left out.
 
     >>> [(one.path, one.interval) for one in numbers_of({"f1": 0.5, "interval": [0.4, 0.6], "words": ["a"]})]
     [(('f1',), (0.4, 0.6))]
     """
     if _is_score(data):
         if _is_number(data["value"]):
-            yield Number(path, float(data["value"]), _pair(data.get("interval")), data.get("n"))
+            reason = data.get("reason") or ""
+            yield Number(path, _float(data["value"]), _pair(data.get("interval")), data.get("n"), reason)
         return
-    intervals: Mapping[str, Any] = data.get("intervals") or {}
-    first = True  # an interval that stands alone belongs to the first number beside it
+    count = next((data[name] for name in COUNTS if name in data), None)
+    yield from _beside(data, path, _intervals(data), count)
+
+
+def _beside(
+    data: Mapping[str, Any], path: tuple[str, ...], intervals: Mapping[str, Any], count: int | None
+) -> Iterator[Number]:
+    """The numbers of one table, whose intervals and count may stand outside of it, and those of the tables in it."""
+    reasons = data.get("reasons") or {}
     for key, value in data.items():
+        place = (*path, str(key))
         if key in WORDS:
             continue
         if isinstance(value, Mapping):
-            yield from numbers_of(value, (*path, str(key)))
+            is_scores = key not in INTERVALS
+            beside = {} if is_scores else data.get(INTERVALS[key]) or {}
+            yield from numbers_of(value, place) if is_scores else _beside(value, place, beside, count)
         elif _is_number(value):
-            beside = intervals.get(key) or (data.get("interval") if first else None)
-            yield Number((*path, str(key)), float(value), _pair(beside), data.get("n", data.get("samples")))
-            first = False
+            yield Number(place, _float(value), _pair(intervals.get(key)), count, reasons.get(key) or "")
+
+
+def model_place(path: tuple[str, ...]) -> int | None:
+    """Where a model's name is: `models.NAME`, or `sets.SET.models.NAME` where models were held against people."""
+    if path[:1] == ("models",):
+        return 1
+    return 3 if path[:1] == ("sets",) and path[2:3] == ("models",) else None
+
+
+def _intervals(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Intervals by the names of their numbers."""
+    owner = next((name for name in LONE if name in data), None)
+    alone = {} if owner is None else {owner: data.get("interval")}
+    return {**alone, **(data.get("intervals") or {})}
 
 
 def _is_score(data: Mapping[str, Any]) -> bool:
@@ -51,7 +79,12 @@ def _is_score(data: Mapping[str, Any]) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """Whether it is a number, or the place of one that is missing."""
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _float(value: Any) -> float | None:
+    return None if value is None else float(value)
 
 
 def _pair(value: Any) -> tuple[float, float] | None:

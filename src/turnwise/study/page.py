@@ -11,7 +11,7 @@ from turnwise.report import Column, Prose, Section, Table, Verdict, read_run
 from turnwise.study.book import Step
 from turnwise.study.plan import Plan
 
-SAID = {"done": "done", "failed": "failed", "skipped": "left out"}
+SAID = {"done": "done", "failed": "failed", "skipped": "left out", "pending": "not yet run"}
 CONCERNS = ("warn", "bad")
 TITLES = {
     "corpus": "Corpus",
@@ -52,15 +52,18 @@ def _section(folder: Path, step: Step, *, is_named: bool) -> Section:
 
 def overall(found: Sequence[tuple[Step, Section]]) -> str:
     """What the verdicts come to, for those who read no further: they are counted, and nothing is judged anew."""
-    failed = [section.title for step, section in found if step.state == "failed"]
-    asked = [section for step, section in found if step.state != "failed" and step.instrument != "corpus"]
-    levels = ["info" if one.verdict is None else one.verdict.level for one in asked]
+    failed, waiting = (
+        [section.title for step, section in found if step.state == state] for state in ("failed", "pending")
+    )
+    ended = [section for step, section in found if step.state in ("done", "skipped") and step.instrument != "corpus"]
+    levels = ["info" if one.verdict is None else one.verdict.level for one in ended]
     judged = len(levels) - levels.count("info")
-    concerns = [_concern(one) for one, level in zip(asked, levels, strict=True) if level in CONCERNS]
-    others = [one.title for one, level in zip(asked, levels, strict=True) if level == "info"]
-    lines = [_counted(concerns, judged)] if asked else []
+    concerns = [_concern(one) for one, level in zip(ended, levels, strict=True) if level in CONCERNS]
+    others = [one.title for one, level in zip(ended, levels, strict=True) if level == "info"]
+    lines = [_counted(concerns, judged)] if ended else []
     lines += [f"Not judged: {'; '.join(others)}."] if others and judged else []
     lines += [f"Failed: {'; '.join(failed)}."] if failed else []
+    lines += [f"Not yet run: {'; '.join(waiting)}."] if waiting else []
     return " ".join(lines)
 
 
@@ -82,20 +85,22 @@ def _concern(section: Section) -> str:
 
 
 def _missing(step: Step) -> Section:
-    """A step that broke, or that something is not installed for."""
+    """A step that broke, that something is not installed for, or that the study was broken off before."""
     is_broken = step.state == "failed"
+    leads = {"failed": "This step failed; the others went on.", "skipped": "Not measured.", "pending": "Not yet run."}
     about = f"{TITLES.get(step.instrument, step.name)}{f': {step.corpus}' if step.corpus else ''}"
     title = step.name.capitalize() if step.instrument == "model" else about
     others = {"model": "Can it be loaded?", "compare": "What has changed?"}
     question = others.get(step.instrument) or INSTRUMENTS[step.instrument].question
     then = "The whole trace is in the study's folder under failures/. Run the study again when it is mended: "
     text = f"{step.reason}\n\n{then}what is done is kept." if is_broken else step.reason
+    text = "Run the study again: it goes on where it was." if step.state == "pending" else text
     return Section(
         title,
         step.name,
         question,
         [Prose(text)],
-        lead="This step failed; the others went on." if is_broken else "Not measured.",
+        lead=leads[step.state],
         verdict=Verdict(f"{step.name}: failed", "–", "bad") if is_broken else None,
     )
 

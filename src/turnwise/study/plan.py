@@ -37,6 +37,13 @@ from turnwise.model.settings import changed
 from turnwise.study.tables import read_table
 
 OWN = ("title", "seed", "device", "instruments", "against", "corpora", "models")
+PRESENT = ("path", "dtype", "batch_size")  # options of a model that is there; the others are for training
+PATHS = ("predictor", "encoder", "human")  # options of instruments that may be paths beside the TOML
+# The least that options may be: a negative limit would mean all but the last ones.
+LEAST = {
+    "limit": 1, "train_limit": 1, "validation_limit": 1, "context_turns": 1, "batch_size": 1, "least_turns": 1,
+    "most_turns": 1, "seed": 0, "bleu_samples": 0, "context_tokens": 0, "history": 0,
+}  # fmt: skip
 ASKED = tuple(name for name in INSTRUMENTS if name != "corpus")  # the corpus is always described
 
 
@@ -158,12 +165,20 @@ def _plain(value: Any, key: str) -> Any:
     wanted = int if key == "seed" else str
     if not isinstance(value, wanted) or isinstance(value, bool):
         raise UsageError(f"{key}: expected {'a whole number' if wanted is int else 'text'}, found {value!r}.")
+    _check_least({key: value}, "")
     return value
+
+
+def _check_least(options: Mapping[str, Any], where: str) -> None:
+    for name, value in options.items():
+        if name in LEAST and value is not None and value < LEAST[name]:
+            raise UsageError(f"{where}{name}: expected {LEAST[name]} or more, found {value}.")
 
 
 def _corpus(value: Any, name: str, root: Path | None) -> CorpusWish:
     table = value if isinstance(value, Mapping) else {"path": value}
     wish = read_table(CorpusWish, table, f"[corpora.{name}]")
+    _check_least(vars(wish), f"[corpora.{name}] ")
     if wish.format is not None and wish.format not in (known := [*FORMATS, "hf"]):
         raise unknown_name(f"format in [corpora.{name}]", wish.format, known)
     return replace(wish, path=tuple(_placed(one, root) for one in wish.path))
@@ -174,6 +189,10 @@ def _model(value: Any, name: str, root: Path | None, corpora: Mapping[str, Corpu
     wish = read_table(ModelWish, table, f"[models.{name}]")
     if (wish.path is None) == (wish.preset is None):
         raise UsageError(f"[models.{name}]: expected a path, or a preset to train on the spot; one of both.")
+    _check_least(vars(wish), f"[models.{name}] ")
+    if wish.path is not None and (unused := [key for key in table if key not in PRESENT]):
+        told = "is for a preset that is trained on the spot, and path names a model that is there"
+        raise UsageError(f"[models.{name}]: {unused[0]} {told}.")
     if wish.corpus is not None and wish.corpus not in corpora:
         raise unknown_name(f"corpus in [models.{name}]", wish.corpus, corpora)
     if wish.dtype not in (known := [*DTYPES, *DTYPES.values()]):
@@ -201,10 +220,13 @@ def _placed(path: str, root: Path | None) -> str:
 
 def _asks(table: Mapping[str, Any], corpora: tuple[str, ...], models: tuple[str, ...], root: Path | None) -> list[Ask]:
     """Every instrument that is named, or has a table, or else all that can be run."""
-    named = table.get("instruments") or [name for name in ASKED if name in table]
+    tabled = [name for name in ASKED if name in table]
+    named = _names(table.get("instruments", tabled), "instruments")
     for name in named:
         if name not in ASKED:
             raise unknown_name("instrument", str(name), ASKED)
+    if unnamed := [name for name in tabled if name not in named]:
+        raise UsageError(f"[{unnamed[0]}] is not among the instruments: name it there, or leave out its table.")
     chosen = named or [name for name in ASKED if models or not INSTRUMENTS[name].has_models]
     found: list[Ask] = []
     for instrument in chosen:
@@ -225,24 +247,46 @@ def _ask(
         raise UsageError(f"{where}: expected a table, found {table!r}.")
     rest = dict(table)
     name = str(rest.pop("name", instrument if number == 1 else f"{instrument}-{number}"))
-    asked = {"corpora": _chosen(rest.pop("corpora", None), corpora, f"corpus in {where}")}
+    asked = {"corpora": _chosen(rest, "corpora", corpora, where)}
     has_models = INSTRUMENTS[instrument].has_models
     if has_models:
-        asked["models"] = _chosen(rest.pop("models", None), models, f"model in {where}")
+        asked["models"] = _chosen(rest, "models", models, where)
         if not asked["models"]:
             raise UsageError(f"{where} asks models, and the study names none: put some under [models].")
-    for key in ("predictor", "human"):
-        if instrument == "engage" and key in rest:
-            paths = rest[key]
-            rest[key] = [_placed(one, root) for one in paths] if isinstance(paths, list) else _placed(paths, root)
-    return Ask(instrument, name, read_table(INSTRUMENTS[instrument].wish, rest, where), **asked)
+    wish: Any = read_table(INSTRUMENTS[instrument].wish, rest, where)
+    _check_least(vars(wish), f"{where} ")
+    return Ask(instrument, name, replace(wish, **_paths(wish, root)), **asked)
 
 
-def _chosen(given: Any, known: tuple[str, ...], what: str) -> tuple[str, ...]:
+def _paths(wish: Any, root: Path | None) -> dict[str, Any]:
+    """An instrument's paths, where they lie beside the TOML; encoders that packages carry stay names."""
+    from turnwise.engage.packaged import PACKAGED
+
+    def placed(path: str) -> str:
+        return path if path in PACKAGED else _placed(path, root)
+
+    given = {key: getattr(wish, key, None) for key in PATHS}
+    return {
+        key: placed(value) if isinstance(value, str) else tuple(map(placed, value))
+        for key, value in given.items()
+        if value is not None
+    }
+
+
+def _chosen(table: dict[str, Any], key: str, known: tuple[str, ...], where: str) -> tuple[str, ...]:
+    """The names under a key, which is taken out; all where there is none."""
+    given = table.pop(key, None)
     if given is None:
         return known
-    names = [given] if isinstance(given, str) else given
+    names = _names(given, f"{key} in {where}")
     for name in names:
         if name not in known:
-            raise unknown_name(what, str(name), known)
+            raise unknown_name(f"{'corpus' if key == 'corpora' else 'model'} in {where}", str(name), known)
     return tuple(names)
+
+
+def _names(given: Any, what: str) -> list[Any]:
+    """One name or several."""
+    if not isinstance(given, str | list | tuple):
+        raise UsageError(f"{what}: expected names, found {given!r}.")
+    return [given] if isinstance(given, str) else list(given)

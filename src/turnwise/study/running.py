@@ -8,6 +8,7 @@
     DIR/models/NAME/    models that were trained on the spot
     DIR/failures/NAME   the trace of a step that failed
     DIR/unfinished/     what a step that was broken off goes on from
+    DIR/.turnwise-lock  held while a study is at work here
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import shutil
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -26,10 +28,12 @@ from turnwise.corpus import Corpus, resplit
 from turnwise.errors import MissingExtraError, TurnwiseError, UsageError
 from turnwise.instruments import INSTRUMENTS, Bench, CorpusShown, Progress
 from turnwise.record import Origin, version
-from turnwise.report import read_run, render, write_run
+from turnwise.report import Run, read_run, render, write_run
 from turnwise.report.anchor import free_name, slug
-from turnwise.study.book import Book, Step
+from turnwise.report.run import FILES, TABLE_ENDINGS
+from turnwise.study.book import Book, Step, at_work
 from turnwise.study.compare import compare, section_of
+from turnwise.study.folders import read_runs
 from turnwise.study.keys import digest, fingerprint
 from turnwise.study.models import Models, Source, found_source, trained_folder, trained_source
 from turnwise.study.page import overall, sections_of
@@ -37,6 +41,7 @@ from turnwise.study.plan import Ask, ModelWish, Plan
 
 Found = TypeVar("Found")
 KEY_LETTERS = 12  # of a step's key, in the name of its folder
+COMPARED = Step("compared", "compare", "", "pending")  # with an earlier study
 HELD_OUT = 10  # of a corpus with one split, one in so many dialogues, twice
 
 
@@ -91,12 +96,13 @@ def run_study(
     `given` are corpora that are in memory already, by their names in the plan.
     """
     folder = Path(out)
-    session = _Session(plan, folder, dict(given or {}), watcher or Unseen())
-    for name, ask, corpus in _steps(plan):
-        session.take(name, ask, corpus)
-    if plan.against is not None:
-        session.hold_against(Path(plan.against))
-    return session.finish()
+    with at_work(folder):
+        session = _Session(plan, folder, dict(given or {}), watcher or Unseen())
+        for name, ask, corpus in _steps(plan):
+            session.take(name, ask, corpus)
+        if plan.against is not None:
+            session.hold_against(Path(plan.against))
+        return session.finish()
 
 
 def planned(plan: Plan, out: str | Path, *, given: Mapping[str, Corpus] | None = None) -> list[dict[str, Any]]:
@@ -106,7 +112,8 @@ def planned(plan: Plan, out: str | Path, *, given: Mapping[str, Corpus] | None =
     for models that have to be trained again; None is not known.
     """
     session = _Session(plan, Path(out), dict(given or {}), Unseen(), is_dry=True)
-    return [session.looked_at(name, ask, corpus) for name, ask, corpus in _steps(plan)]
+    rows = [session.looked_at(name, ask, corpus) for name, ask, corpus in _steps(plan)]
+    return rows if plan.against is None else [*rows, session.looked_back(Path(plan.against))]
 
 
 def _steps(plan: Plan) -> list[tuple[str, Ask, str]]:
@@ -120,6 +127,12 @@ def _steps(plan: Plan) -> list[tuple[str, Ask, str]]:
             taken.add(name)
             found.append((name, ask, corpus))
     return found
+
+
+def _pending(plan: Plan) -> list[Step]:
+    """What a plan will have done."""
+    found = [Step(name, ask.instrument, corpus, "pending", asked=ask.name) for name, ask, corpus in _steps(plan)]
+    return found if plan.against is None else [*found, COMPARED]
 
 
 class _Untrained(Exception):
@@ -140,7 +153,7 @@ class _Session:
         self.broken: dict[str, Exception] = {}  # corpora and models that could not be had
         self.is_dry = is_dry
         self.training = 0.0  # seconds of the step that is being taken
-        self.book = Book.look(folder, plan.title) if is_dry else Book.open(folder, plan.title)
+        self.book = Book.look(folder, plan.title) if is_dry else Book.open(folder, plan.title, _pending(plan))
         self.taken: list[Step] = []
 
     def take(self, name: str, ask: Ask, corpus: str) -> None:
@@ -157,6 +170,7 @@ class _Session:
                 took = (kept.seconds, kept.training) if kept is not None and kept.key == key else (0.0, 0.0)
                 self._end(replace(step, seconds=took[0], training=took[1], is_reused=True))
                 return
+            _clear_tables(self.folder / step.run)
             self._run(step, ask, data, sources)
         except MissingExtraError as error:
             step = replace(step, state="skipped", reason=str(error))
@@ -167,8 +181,7 @@ class _Session:
 
     def looked_at(self, name: str, ask: Ask, corpus: str) -> dict[str, Any]:
         """A step without doing it."""
-        row: dict[str, Any] = {"step": name, "corpus": corpus, "models": ", ".join(ask.models), "dialogues": None}
-        row |= {"seconds": None, "training_seconds": None}
+        row = _row(name, corpus, ask.models)
         try:
             data = self._given(ask, corpus)
             row["dialogues"] = len(data)
@@ -177,13 +190,24 @@ class _Session:
             return {**row, "state": "done"} if is_done else {**row, "state": "to do", **self._last_time(name)}
         except _Untrained:
             return {**row, "state": "to do, with training", **self._last_time(name, has_training=True)}
+        except MissingExtraError as error:
+            return {**row, "state": f"would be left out: {error}"}
         except Exception as error:
             return {**row, "state": f"would fail: {_told(error)}"}
+
+    def looked_back(self, earlier: Path) -> dict[str, Any]:
+        """The comparison with an earlier study, without doing it."""
+        row = _row(COMPARED.name, COMPARED.corpus)
+        try:
+            read_runs([earlier])
+        except UsageError as error:
+            return {**row, "state": f"would fail: {error}"}
+        return {**row, "state": "to do", **self._last_time(COMPARED.name)}
 
     def _last_time(self, name: str, *, has_training: bool = False) -> dict[str, float | None]:
         """How long a step took when it was last done, whatever it was told; with training only where that is due."""
         last = self.book.steps.get(name)
-        if last is None or last.state != "done" or not last.seconds:  # 0: killed before it could be noted
+        if last is None or last.state not in ("done", "pending") or not last.seconds:  # 0: killed before it was noted
             return {}
         if has_training:
             return {"seconds": last.seconds, "training_seconds": last.training or None}
@@ -293,6 +317,8 @@ class _Session:
         models = {name: one.identity for name, one in sources.items()}
         read = {path: fingerprint(path) for path in INSTRUMENTS[ask.instrument].reads(ask.wish)}
         parts = [version(), ask.to_dict(), corpus.name, corpus.fingerprint, models, read, self.plan.seed]
+        if ask.instrument == "corpus":  # it also shows how the dialogues were read, of which they know nothing
+            parts += [corpus.format, dict(corpus.skipped), dict(corpus.ignored)]
         return digest(parts)
 
     # --- The end ------------------------------------------------------------------------------------------------------
@@ -312,9 +338,8 @@ class _Session:
 
     def hold_against(self, earlier: Path) -> None:
         """Compare with an earlier study; a step like the others, done anew each time."""
-        step, begin = Step("compared", "compare", "", "done", run="runs/compared"), time.monotonic()
+        step, begin = replace(COMPARED, state="done", run="runs/compared"), time.monotonic()
         try:
-            self.book.keep([one.name for one in self.taken])
             compared = compare(earlier, self.folder)
             section = section_of(compared)
             write_run(
@@ -354,9 +379,32 @@ def dealt(corpus: Corpus, seed: int) -> Corpus:
 def is_whole(run: Path) -> bool:
     """Whether a run is there with all of its files."""
     try:
-        return all((run / name).is_file() for name in read_run(run).files)
+        kept = read_run(run)
     except UsageError:
         return False
+    return all((run / name).is_file() for name in (*FILES, *kept.files, *_tables(kept)))
+
+
+def _tables(run: Run) -> list[str]:
+    """The files of a run's tables."""
+    names: list[str] = []
+    for table in run.section.tables:
+        names.append(free_name(table.name, set(names)))
+    return [f"tables/{name}{ending}" for name in names for ending in TABLE_ENDINGS]
+
+
+def _clear_tables(run: Path) -> None:
+    """Delete the tables of a run that is made again: one that has lost a file would pass for somebody else's."""
+    with suppress(UsageError):  # nothing is there, or nothing that can be read
+        for name in _tables(read_run(run)):
+            (run / name).unlink(missing_ok=True)
+    with suppress(OSError):  # there is none, or it holds something else
+        (run / "tables").rmdir()
+
+
+def _row(step: str, corpus: str, models: Sequence[str] = ()) -> dict[str, Any]:
+    known = {"step": step, "corpus": corpus, "models": ", ".join(models)}
+    return {**known, "dialogues": None, "seconds": None, "training_seconds": None}
 
 
 def _told(error: Exception) -> str:

@@ -107,7 +107,8 @@ def readable(source: Source) -> Iterator[None]:
         why = short if isinstance(error, OSError | ValueError) else f"{type(error).__name__}: {short}"
         if not Path(source.place).exists():  # a misspelt path can look like a name
             raise UsageError(
-                f"No folder '{source.place}' is here, and as a name on the Hugging Face hub it could not be loaded: {why}"
+                f"No folder '{source.place}' is here, and as a name on the Hugging Face hub "
+                f"it could not be loaded: {why}"
             ) from error
         raise UsageError(f"The checkpoint '{source.name}' could not be loaded: {why}") from error
 
