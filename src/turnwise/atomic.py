@@ -35,6 +35,12 @@ CANNOT_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP}
 Check = Callable[[Path], None]  # raises an OutputError where this folder must not be replaced
 
 
+def user_cache(name: str) -> Path:
+    """A folder of ours in the user's cache, for what can be made again."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "turnwise" / name
+
+
 def check_free(out: Path | None, *, overwrite: bool) -> None:
     """Say before a long run that its folder or file is taken, not after it."""
     if out is None or overwrite:

