@@ -3,6 +3,7 @@ r"""What a leak does to BLEU: Figure 2 and Tables 2 and 4 of the overlap paper, 
     turnwise overlap clean dailydialog/ --threshold 0.75 --test 1000 --validation 1000 --seed 0 --out clean
     python examples/leak_study.py dailydialog/ --cleaned clean/ --epochs 60 --device cuda --workers 6
     python examples/leak_study.py --table curves        # BLEU-2 by epoch, whole test set and its clean part
+    python examples/leak_study.py --page leak.html      # the same as a picture, Figure 2
     python examples/leak_study.py --table memorised     # responses that are references, word for word
     python examples/leak_study.py --table cleaned       # beside Table 4
 
@@ -220,6 +221,29 @@ def curve_table(rows: list[dict[str, Any]]) -> Iterator[str]:
             yield f"| {name.removesuffix('-original-1')}, {said}, {seeds} | {' | '.join(cells)} |"
 
 
+def curve_page(rows: list[dict[str, Any]]) -> str:
+    """BLEU-2 by epoch as Figure 2 has it, the first seed of each model."""
+    from turnwise.report import Section, render
+    from turnwise.report.charts import Axis, lines
+
+    runs = {row["variant"].removesuffix("-original-1"): row for row in rows if "curves" in row and row["seed"] == 0}
+    most = max(len(row["curves"]["all"]) for row in runs.values())
+    series = {
+        f"{name}, {said}": [*row["curves"][part], *[None] * (most - len(row["curves"][part]))]
+        for name, row in runs.items()
+        for part, said in (("all", "whole test set"), ("clean", f"overlap ≤ {LEAK:.2f}"))
+    }
+    chart = lines(
+        range(1, most + 1),
+        series,
+        title="What a leak does to BLEU-2",
+        description="BLEU-2 on the test set of DailyDialog and on its part that hardly overlaps training, by epoch.",
+        x=Axis("epoch", "d"),
+        y=Axis("BLEU-2", ".1f"),
+    )
+    return render("Leak study", [Section("Leak study", "leak", "What does a leak do to BLEU?", [chart])])
+
+
 def cleaned_table(rows: list[dict[str, Any]]) -> Iterator[str]:
     """The cleaned splits beside Table 4: means over seeds ± their standard deviation."""
     heads = " | ".join(f"{one} | paper" for one in ("BLEU-2", "BLEU-4", "Dist-1", "Dist-2"))
@@ -276,7 +300,11 @@ def main() -> None:
     parser.add_argument("--name", default="dailydialog", help="of the corpus, in rows")
     parser.add_argument("--variants", nargs="+", default=VARIANTS)
     parser.add_argument("--table", choices=TABLES)
+    parser.add_argument("--page", type=Path, help="write the curves there as a page")
     arguments = parser.parse_args()
+    if arguments.page:
+        arguments.page.write_text(curve_page(side_by_side.read(ROWS)), encoding="utf-8")
+        return
     if arguments.table:
         print("\n".join(TABLES[arguments.table](side_by_side.read(ROWS))))
         return
