@@ -12,7 +12,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from tests.engage.samples import Counting
 
-from turnwise.engage.encoder import Encoder, pool
+from turnwise.engage.encoder import Encoder, chunks, pool
 from turnwise.engage.settings import POOLINGS, Settings
 from turnwise.errors import UsageError
 
@@ -112,6 +112,25 @@ def test_vectors_are_in_the_order_of_the_texts_whatever_their_lengths_and_chunks
     monkeypatch.setattr("turnwise.engage.encoder.CHUNK_TOKENS", {"cpu": 20})  # two of eleven, one of over ten
     np.testing.assert_allclose(encoder.vectors(texts, Settings()), whole, atol=1e-5)
     np.testing.assert_array_equal(whole[2], whole[5])
+
+
+def test_long_texts_and_short_ones_are_not_padded_to_one_length() -> None:
+    """Ten of 128 tokens are too few for a pass, 64 are worth one; the 946 others of 20 follow in another."""
+    lengths = [128] * 10 + [20] * 1000
+    assert list(chunks(lengths, 65_536)) == [slice(0, 64), slice(64, 1010)]
+    assert list(chunks(lengths, 4096)) == [
+        slice(0, 32),
+        *(slice(at, min(at + 204, 1010)) for at in range(32, 1010, 204)),
+    ]
+    assert list(chunks([128] * 100 + [70] * 10, 65_536)) == [slice(0, 110)]  # more than half as long
+
+
+@given(st.lists(st.integers(1, 128), max_size=200), st.integers(128, 70_000))
+def test_chunks_hold_every_text_once_and_no_more_tokens_than_allowed(lengths: list[int], most: int) -> None:
+    lengths = sorted(lengths, reverse=True)
+    found = list(chunks(lengths, most))
+    assert [place for one in found for place in range(one.start, one.stop)] == list(range(len(lengths)))
+    assert all((one.stop - one.start) * lengths[one.start] <= most for one in found)
 
 
 def test_equal_texts_are_encoded_once(counted: tuple[Encoder, Counting]) -> None:

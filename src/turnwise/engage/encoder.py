@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -30,6 +31,7 @@ from turnwise.model.huggingface.pretrained import (
 
 DEFAULT = "minilm"
 CHUNK_TOKENS = {"cpu": 4096, "cuda": 65_536}  # read at once, padding included: a core's cache, or a full GPU
+WORTH_A_PASS = 8_192  # tokens; with fewer, a GPU waits for the next pass to be told to it
 AT_ONCE = 16_384  # texts that are tokens at any time, sorted by length; all others are texts or vectors
 Progress = Callable[[int, int], None]  # texts encoded, texts in all
 
@@ -188,9 +190,16 @@ def pool(states: Tensor, is_real: Tensor, pooling: str) -> Tensor:
 
 
 def chunks(lengths: Sequence[int], most: int, *, texts: int | None = None) -> Iterator[slice]:
-    """Cut texts, longest first, into chunks of at most so many tokens with padding, and so many texts."""
+    """Cut texts, longest first, into chunks of at most so many tokens with padding, and so many texts.
+
+    A chunk that is worth a pass ends where texts are half as long as its first: the rest of it would be mostly padding.
+    """
     first = 0
     while first < len(lengths):
-        size = max(1, min(most // max(1, lengths[first]), texts or len(lengths)))
-        yield slice(first, min(first + size, len(lengths)))
-        first += size
+        longest = max(1, lengths[first])
+        size = max(1, min(most // longest, texts or len(lengths)))
+        last = min(first + size, len(lengths))
+        shorter = bisect_left(lengths, True, first, last, key=lambda length: 2 * length < longest)
+        last = min(last, max(shorter, first + -(-WORTH_A_PASS // longest)))
+        yield slice(first, last)
+        first = last
