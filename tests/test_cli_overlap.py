@@ -44,6 +44,7 @@ def test_the_json_of_measure_is_that_of_the_promise(both: tuple[object, ...]) ->
     shown = as_json("measure", *both)
     histogram = shown.pop("histogram")
     assert shown.pop("signature").startswith("corpus:test@")
+    assert shown.pop("intervals") == {"identical_share": None, "mean": None}
     intervals = shown.pop("share_over_intervals")
     assert (list(intervals), set(intervals.values())) == (list(shown["share_over"]), {None})  # of one dialogue
     assert shown == {

@@ -57,6 +57,54 @@ def test_a_failed_step_ends_with_one(tmp_path: Path) -> None:
     assert "This step failed" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+def test_where_every_step_failed_gates_are_told_and_written(tmp_path: Path) -> None:
+    turnwise("study", "--corpus", "none.jsonl", "--instruments", "overlap", "-q", cwd=tmp_path)
+    (tmp_path / "gates.toml").write_text('[[gate]]\ninstrument = "overlap"\nvalue = "mean"\nmax = 1\n')
+    code, out, err = turnwise("gate", "study", "--junit", "gates.xml", cwd=tmp_path)
+    assert (code, err) == (1, "")
+    assert out.startswith("FAILED: overlap · mean = overlap-none is failed (No corpus, file or folder")
+    assert {line.partition(":")[0] for line in out.splitlines()} == {"FAILED"}
+    xml = (tmp_path / "gates.xml").read_text(encoding="utf-8")
+    assert xml.count("<failure") == len(out.splitlines())
+
+
+@pytest.mark.parametrize("command", ["report", "gate", "export"])
+@pytest.mark.parametrize(
+    ("book", "told"),
+    [
+        (None, "nowhere: no such folder. Give a folder that turnwise wrote with --out."),
+        ("", "nowhere: expected the folder of a study or of a run, found neither study.json nor result.json in it."),
+        ('{"steps": []}', "nowhere/study.json: expected the steps of a study, found none. Run the study"),
+        (
+            '{"project": 1}',
+            "nowhere/study.json: expected what turnwise study writes, found another file. Run the study",
+        ),
+    ],
+)
+def test_what_is_no_study_is_told_in_one_line(tmp_path: Path, command: str, book: str | None, told: str) -> None:
+    (tmp_path / "gates.toml").write_text('[[gate]]\ninstrument = "overlap"\nvalue = "mean"\nmax = 1\n')
+    if book is not None:
+        (tmp_path / "nowhere").mkdir()
+    if book:
+        (tmp_path / "nowhere" / "study.json").write_text(book)
+    code, out, err = turnwise(command, "nowhere", *(("--to", "lm-eval") if command == "export" else ()), cwd=tmp_path)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert told in err
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_sections_of_two_studies_are_told_apart_by_their_paths(place: Path) -> None:
+    for name in ("before", "after"):
+        shutil.copytree(place / "s", place / name / "study")
+    words = ("report", "before/study", "after/study", "after/../after/study", "--out", "two.html")
+    assert turnwise(*words, cwd=place)[0] == 0
+    page = (place / "two.html").read_text(encoding="utf-8")
+    assert [page.count(f">{title}<") > 0 for title in ("Overlap (before/study)", "Overlap (after/study)")] == [True] * 2
+    assert "2 of 2 findings raise a concern: Overlap (before/study); Overlap (after/study)." in page
+    assert turnwise("report", "s", "after/study", "--out", "ends.html", cwd=place)[0] == 0
+    assert "Overlap (s)" in (place / "ends.html").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -64,18 +112,50 @@ def test_a_failed_step_ends_with_one(tmp_path: Path) -> None:
         (("study", "x.toml", "--corpus", "y"), "give it, or the options"),
         (("study", "x.toml"), "Try: turnwise study init"),
         (("gate", "s"), "gates.toml: expected a TOML of gates"),
-        (("compare", "s", "nowhere"), "expected a file of a Turnwise run, found none"),
+        (("compare", "s", "nowhere"), "nowhere: no such folder"),
         (("export", "s", "--to", "csv"), "Unknown form 'csv'"),
         (("export", "s", "--to", "evaluate", "--model", "ours"), "Unknown model 'ours'"),
         (("export", "s", "--to", "lm-eval", "--uri", "x"), "--uri is for --to mlflow"),
         (("export", "s", "--to", "mlflow", "--out", "x"), "--out for the other forms"),
-        (("report", "nowhere"), "expected a file of a Turnwise run, found none"),
+        (("report", "chats.parquet"), "chats.parquet: expected the folder of a study or of a run, found a file"),
     ],
 )
 def test_mistakes_are_one_line(place: Path, words: tuple[str, ...], told: str) -> None:
     code, out, err = turnwise(*words, cwd=place)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert told in err
+
+
+@pytest.mark.parametrize("out", ["/proc/x", "mine.txt/s"])
+def test_a_place_that_cannot_be_written_to_is_one_line(tmp_path: Path, out: str) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    code, _, err = turnwise("study", "--corpus", "concierge", "--instruments", "overlap", "--out", out, cwd=tmp_path)
+    assert (code, err.count("\n")) == (2, 1)
+    assert f"{out}: this folder cannot be written to (" in err
+
+
+def test_one_missing_corpus_is_one_complaint(tmp_path: Path) -> None:
+    _, _, err = turnwise("study", "--corpus", "none.jsonl", "--instruments", "overlap", "-q", cwd=tmp_path)
+    assert err.count("\n") == 1
+    assert "corpus-none, overlap-none failed: No corpus" in err
+    assert f"Looked in {tmp_path.resolve()}." in err
+
+
+def test_what_cannot_be_had_is_told_at_once_and_a_dry_run_ends_with_one(place: Path) -> None:
+    words = ("study", "--corpus", "chats.parquet", "--instruments", "overlap", "--against", "nowhere", "--out", "late")
+    code, _, err = turnwise(*words, cwd=place)
+    lines = err.splitlines()
+    assert (code, lines[0].startswith("turnwise: compared will fail: "), "done" in lines[1]) == (1, True, True)
+    assert turnwise(*words, "--dry-run", cwd=place)[0] == 1
+    assert turnwise(*words, "--dry-run", "--json", cwd=place)[0] == 1
+
+
+def test_records_that_were_left_out_are_counted_on_the_terminal(tmp_path: Path) -> None:
+    turns = [{"role": role, "content": f"{role} speaks"} for role in ("user", "assistant")]
+    (tmp_path / "chats.jsonl").write_text("\n".join([json.dumps({"messages": turns})] * 4 + ["{"] * 2))
+    (tmp_path / "s.toml").write_text('[corpora.chats]\npath = "chats.jsonl"\non_error = "skip"\n[overlap]\n')
+    code, out, _ = turnwise("study", "s.toml", "-q", cwd=tmp_path)
+    assert (code, "chats: 2 records were left out on reading (expected" in out) == (0, True)
 
 
 @pytest.mark.parametrize("words", [("--dry-run",), ()])

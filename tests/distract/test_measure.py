@@ -19,6 +19,7 @@ from turnwise.distract.influence import behaviour, influence, respond
 from turnwise.distract.measure import Measured, Scoring, measure
 from turnwise.distract.output import write_result
 from turnwise.distract.plan import Planned, plan
+from turnwise.distract.report import DETAILS
 from turnwise.distract.result import compared, set_result, summarise
 from turnwise.distract.sets import Case, DistractingSet
 from turnwise.errors import TurnwiseError, UsageError
@@ -62,6 +63,16 @@ def test_perplexity_is_over_all_contexts() -> None:
     words_read, tokens = 6 + 6 + 1 + 2, 2 + 3 + 2 + 2  # log p is minus the words of the context
     assert found["perplexity"].value == pytest.approx(math.exp(words_read / tokens))
     assert found["perplexity"].n == 4
+
+
+def test_json_says_of_every_number_what_it_is_of() -> None:
+    found = result_of(Fake()).models["fake@1"].sets["mine"].to_dict()
+    promised = {"das_ratio", "interval", "das_ratio_of_means", "distraction_percent", "history_percent", "samples",
+                "without_distraction", "without_history"}  # fmt: skip
+    assert promised <= found.keys()
+    # Two contexts have History and a distraction; one has no History, one no distraction, and all have a response.
+    assert found["counts"] == {**dict.fromkeys(found["counts"], 2), "perplexity": 4}
+    assert found["counts"].keys() == DETAILS.keys()
 
 
 def test_uniform_attention_has_a_ratio_of_one_and_scores_of_a_hundred() -> None:

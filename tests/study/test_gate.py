@@ -80,9 +80,26 @@ def test_numbers_carry_their_path_and_their_interval() -> None:
             {"share_over": {"0.8": 0.2}, "share_over_intervals": {"0.8": [0.1, 0.3]}, "n_test": 9},
             [Number(("share_over", "0.8"), 0.2, (0.1, 0.3), 9), Number(("n_test",), 9.0, n=9)],
         ),
+        (  # perplexity is over contexts that the ratio leaves out
+            {"das_ratio": 0.9, "perplexity": 20.0, "cut": 1, "counts": {"das_ratio": 38, "perplexity": 41}},
+            [Number(("das_ratio",), 0.9, n=38), Number(("perplexity",), 20.0, n=41), Number(("cut",), 1.0)],
+        ),
+        (
+            {"tasks": {"A": {"f1": 0.5, "n": 12}}, "groups": {"easy": 0.5}, "features": 8},
+            [
+                Number(("tasks", "A", "f1"), 0.5, n=12),
+                Number(("tasks", "A", "n"), 12.0, n=12),
+                Number(("groups", "easy"), 0.5, n=12),
+                Number(("features",), 8.0),
+            ],
+        ),
+        (
+            {"n": {"clean": 7}, "threshold": 0.8},
+            [Number(("n", "clean"), 7.0), Number(("threshold",), 0.8)],
+        ),
     ],
 )
-def test_an_interval_belongs_to_its_own_number(data: dict[str, Any], found: list[Number]) -> None:
+def test_an_interval_and_a_count_belong_to_their_own_number(data: dict[str, Any], found: list[Number]) -> None:
     assert list(numbers_of(data)) == found
 
 
@@ -170,7 +187,15 @@ def test_a_gate_tests_the_number_it_names(gate: dict[str, Any], found: tuple[boo
     [
         ({"instrument": "probe", "value": "f1", "min": 0}, "not measured; the runs are distract on chats"),
         ({"instrument": "overlap", "corpus": "other", "value": "0.8", "min": 0}, "not measured"),
-        ({"instrument": "overlap", "value": "0.81", "min": 0}, "no such number; there are identical_share"),
+        ({"instrument": "overlpa", "value": "0.8", "min": 0}, "not measured (did you mean overlap?); the runs are"),
+        ({"instrument": "overlap", "value": "share_ovr.0.8", "min": 0},
+         "no such number; the nearest are share_over.0.8 of overlap-chats"),
+        ({"instrument": "overlap", "value": "0.81", "min": 0}, "no such number; the nearest are share_over.0.8"),
+        ({**OURS, "set": "random-0.8", "value": "das_ratio", "min": 0},
+         "no such number; the nearest are models.org/ours.sets.random-0.5.das_ratio of distract-chats; "
+         "models.org/ours.sets.random-0.7.das_ratio"),
+        ({"instrument": "distract", "model": "bass", "value": "perplexity", "min": 0},
+         "no such number; the nearest are models.base.original.perplexity"),
         ({"instrument": "distract", "set": "random-0.5", "value": "das_ratio", "min": 0}, "2 numbers are called so"),
         ({"instrument": "overlap", "value": "0.8", "min": 0, "bound": "low"},
          "share_over.0.8 has no interval to take the low end of; leave out bound"),
@@ -192,6 +217,15 @@ def test_gates_are_read_and_their_mistakes_told(file: Callable[[str, str], Path]
         ('[[gate]]\ninstrument = "a"\nvalue = "b"', "expected min or max, found neither"),
         ('[[gate]]\ninstrument = "a"\nvalue = "b"\nmaks = 1', "Did you mean 'max'?"),
         ('[[gate]]\nvalue = "b"\nmax = 1', "gate 1: expected 'instrument', found none"),
+        (
+            '[[gate]]\ninstrument = "a"\nvalue = "b"\nmin = 0.9\nmax = 0.1',
+            "expected min below max, found min 0.9, max 0.1",
+        ),
+        (
+            '[[gate]]\ninstrument = "a"\nvalue = "b"\nmax = nan',
+            "expected finite numbers for min and max, found max nan",
+        ),
+        ('[[gate]]\ninstrument = "a"\nvalue = "b"\nmin = -inf', "expected finite numbers"),
     ]:
         with pytest.raises(UsageError) as caught:
             read_gates(file("gates.toml", text))
@@ -204,8 +238,30 @@ def test_junit_counts_failures_and_escapes_names() -> None:
     root = ElementTree.fromstring(to_junit(pass_gates(gates, runs)))
     assert (root.get("tests"), root.get("failures")) == ("2", "1")
     cases = root.findall("testsuite/testcase")
-    assert [case.get("name") for case in cases] == ["over\N{REPLACEMENT CHARACTER} · <b>&\N{REPLACEMENT CHARACTER}"] * 2
+    named = "over\N{REPLACEMENT CHARACTER} · <b>&\N{REPLACEMENT CHARACTER}"
+    assert [case.get("name") for case in cases] == [f"{named}, max 0.5", f"{named}, max 2"]
     assert [len(case.findall("failure")) for case in cases] == [1, 0]
+
+
+def test_gates_on_one_number_have_names_of_their_own() -> None:
+    options: list[dict[str, Any]] = [{"min": 0}, {"max": 1}, {"max": 1, "bound": "high"}, {"min": 0, "max": 1}]
+    gates = [Gate("distract", "das_ratio", model="org/ours", set="random-0.5", **more) for more in options]
+    root = ElementTree.fromstring(to_junit(pass_gates(gates, RUNS)))
+    named = "distract · org/ours · random-0.5 · das_ratio"
+    assert [case.get("name") for case in root.iter("testcase")] == [
+        f"{named}, min 0", f"{named}, max 1", f"{named} (high end), max 1", f"{named}, min 0, max 1",
+    ]  # fmt: skip
+
+
+def test_where_nothing_was_done_gates_are_shut_all_the_same() -> None:
+    step = Step("overlap-chats", "overlap", "chats", "failed", reason="no file")
+    gates = [Gate("overlap", "mean", max=1), Gate("probe", "f1", min=0), Gate("overlap-chat", "mean", max=1)]
+    assert [one.line for one in pass_gates(gates, [], [step])] == [
+        "FAILED: overlap · mean = overlap-chats is failed (no file), max 1",
+        "FAILED: probe · f1 = not measured; no run is done, min 0",
+        "FAILED: overlap-chat · mean = not measured (did you mean overlap-chats?); no run is done, max 1",
+        "FAILED: overlap-chats · done = the step failed (no file), min 1",
+    ]
 
 
 def test_a_step_that_failed_is_a_gate_that_is_shut() -> None:

@@ -1,17 +1,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import replace
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from turnwise.engage.depth import measure_depth
+from turnwise.engage.evaluate import evaluate
+from turnwise.engage.examples import Examples, remaining_depth
+from turnwise.engage.human_sets import HumanSet
+from turnwise.engage.output import write_depth, write_evaluation
+from turnwise.engage.settings import Settings
 from turnwise.errors import UsageError
-from turnwise.record import Origin
+from turnwise.record import Origin, Score
 from turnwise.report import Section, read_run, write_run
-from turnwise.study import Placed, Study, read_runs
+from turnwise.study import Gate, Placed, Study, pass_gates, read_runs
 from turnwise.study.interop import log_to_mlflow, to_evaluate, to_lm_eval, to_mlflow, to_model_card
 
 
@@ -73,6 +81,103 @@ def test_a_card_of_all_models_tells_them_apart(study: Study) -> None:
     assert values == [models[name]["original"]["perplexity"] for name in ("one", "two")]
 
 
+# --- As on the page ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A predictor and a rater that says how long turns are, and now and then something else."""
+
+    noise: float
+    name: str = "guess@1"
+    settings: Settings = field(default_factory=Settings)
+
+    def predict(self, dialogues: Sequence[Sequence[str]], *, progress: object = None) -> list[Any]:
+        rng = np.random.default_rng(3)
+        return [np.asarray([len(text) / 20 for text in one]) + rng.normal(0, self.noise, len(one)) for one in dialogues]
+
+    def rate(self, dialogues: Sequence[Sequence[str]]) -> Any:
+        return np.asarray([one[-1] for one in self.predict(dialogues)])
+
+
+MODELS: dict[str, Any] = {"ours": Guess(0.1), "untrained": Guess(0.9)}
+
+
+@pytest.fixture
+def depth(tmp_path: Path) -> Path:
+    talks = [["hello there", *["i see, tell me more"] * (place % 4), "bye"] for place in range(12)]
+    given = Examples(
+        "talks@1", [text for one in talks for text in one], np.cumsum([0, *map(len, talks)]),
+        np.concatenate([remaining_depth(len(one)) for one in talks]), ids=tuple(map(str, range(12))),
+    )  # fmt: skip
+    return write_depth(measure_depth(MODELS, given, training=given), tmp_path / "depth")
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    turns = [("Hi .", "word " * (place % 9 + 1)) for place in range(30)]
+    noise = np.random.default_rng(5).normal(0, 1, (30, 3))
+    ratings = np.asarray([[place % 9] * 3 for place in range(30)]) + noise
+    other = np.where(np.arange(30) == 7, math.nan, noise[:, 0])  # scores all but one: its n is 29
+    rated = HumanSet("rated", tuple(turns), ratings, tuple(map(str, range(30))), ("ann", "bob", "eve"), {"usr": other})
+    return write_evaluation(evaluate({"ours": Guess(0.2)}, [rated]), tmp_path / "people")
+
+
+def as_on_the_page(folders: list[Path]) -> None:
+    """What the page shows with an interval is exported, but for comparisons; n and interval are the same in both."""
+    runs = read_runs(folders)
+    tables = [table for one in runs for table in one.run.section.tables if table.name != "compared"]
+    scores = [cell for table in tables for row in table.rows for cell in row if isinstance(cell, Score)]
+    page = {(one.value, one.n, one.interval) for one in scores}
+    values = {value for value, _, _ in page}
+    assert {one.value for one in scores if one.interval} <= set(to_evaluate(runs).values())
+    found = to_lm_eval(runs)
+    for task, by in found["turnwise"].items():
+        for metric, one in by.items():
+            value = found["results"][task][f"{metric},none"]
+            ends = None if one["interval"] is None else tuple(one["interval"])
+            assert value not in values or (value, one["n"], ends) in page, (task, metric, one)
+    written = {
+        f"{value:.4g} | {'' if ends is None else f'{ends[0]:.4g} to {ends[1]:.4g}'} | {n:,} |"
+        for value, n, ends in page
+        if value is not None
+    }
+    rows = [line for line in to_model_card(runs).splitlines() if line.startswith("| ")][1:]
+    bare = [line for line in rows if not any(line.endswith(f"| {end}") for end in written)]
+    assert [line for line in bare if "identical" not in line] == []  # which the page has without n and interval
+    assert len(rows) > len(bare)
+
+
+def test_a_study_is_exported_as_it_is_on_the_page(study: Study) -> None:
+    as_on_the_page([study.folder])
+
+
+def test_remaining_depth_is_exported_as_it_is_on_the_page(depth: Path) -> None:
+    as_on_the_page([depth])
+
+
+def test_agreement_with_people_is_exported_as_it_is_on_the_page(people: Path) -> None:
+    as_on_the_page([people])
+
+
+def test_perplexity_is_of_more_contexts_than_the_ratio(study: Study) -> None:
+    found = to_lm_eval(read_runs([study.folder]))["turnwise"]["distract-small_one_sets_random-0.5"]
+    assert found["perplexity"]["n"] > found["das_ratio"]["n"]
+
+
+def test_the_share_of_leaked_samples_has_an_interval_everywhere(study: Study) -> None:
+    runs = read_runs([study.folder])
+    data = read_run(run_of(study, "overlap")).data
+    low, high = data["share_over_intervals"]["0.8"]
+    kept = {"n": data["n_test"], "interval": [low, high]}
+    assert to_lm_eval(runs)["turnwise"]["overlap-small_share_over"]["0.8"] == kept
+    assert f"| share\\_over 0.8 | {data['share_over']['0.8']:.4g} | {low:.4g} to {high:.4g} | {data['n_test']} |" in (
+        to_model_card(runs)
+    )
+    gates = [Gate("overlap", "share_over.0.8", max=limit, bound="high") for limit in (high, high - 0.001)]
+    assert [one.is_open for one in pass_gates(gates, runs)] == [True, False]
+
+
 # --- By hand ----------------------------------------------------------------------------------------------------------
 
 OVERLAP = {"identical_share": 0.1, "share_over": {"0.5": 0.8, "0.8": 0.25}, "mean": 0.5, "threshold": 0.8, "n_test": 20}
@@ -80,25 +185,38 @@ REST = {"cut": 0, "without_history": 3}
 DISTRACT = {
     "models": {
         "org/ours": {
-            "original": {"perplexity": 20.0, "intervals": {"perplexity": [18.0, 22.0]}, "samples": 40, **REST},
+            "original": {"perplexity": 20.0, "history_percent": 90.0, "intervals": {"perplexity": [18.0, 22.0]},
+                         "counts": {"perplexity": 43, "history_percent": 40}, "samples": 40, **REST},
             "sets": {
                 "rare-end": {"das_ratio_of_means": 0.9, "perplexity": None, "samples": 38,
-                             "intervals": {"das_ratio_of_means": [0.8, 1.0]}, **REST},
+                             "intervals": {"das_ratio_of_means": [0.8, 1.0]}, "counts": {"das_ratio_of_means": 38},
+                             "heads": {"best": {"das_ratio_of_means": 0.5}}, **REST},
             },
         },
-        "base": {"original": {"perplexity": 30.0, "samples": 40}, "sets": {}},
+        "base": {"original": {"perplexity": 30.0, "counts": {"perplexity": 43}, "samples": 40}, "sets": {}},
     },
     "weights": {"org/ours": "static-ui@1", "base": "lstm@2"},
 }  # fmt: skip
-PROBE = {"models": {"base": {"groups": {"easy": 0.75}, "group_intervals": {"easy": [0.7, 0.8]}, "tasks": {}}}}
+PROBE = {
+    "models": {
+        "base": {
+            "tasks": {"A": {"f1": 0.75, "interval": [0.7, 0.8], "n": 12}},
+            "groups": {"easy": 0.75},
+            "group_intervals": {"easy": [0.7, 0.8]},
+        }
+    }
+}
 FLAT = {
     "overlap-chats/identical_share": 0.1,
     "overlap-chats/share_over/0.5": 0.8,
     "overlap-chats/share_over/0.8": 0.25,
     "overlap-chats/mean": 0.5,
     "distract-chats/org_ours/original/perplexity": 20.0,
+    "distract-chats/org_ours/original/history_percent": 90.0,
     "distract-chats/org_ours/sets/rare-end/das_ratio_of_means": 0.9,
+    "distract-chats/org_ours/sets/rare-end/heads/best/das_ratio_of_means": 0.5,
     "distract-chats/base/original/perplexity": 30.0,
+    "probe-chats/base/tasks/A/f1": 0.75,
     "probe-chats/base/groups/easy": 0.75,
 }
 OF_BASE = {name: value for name, value in FLAT.items() if "org_ours" not in name}
@@ -119,6 +237,19 @@ def runs(tmp_path: Path) -> list[Placed]:
 def test_an_evaluate_dict_has_every_finding_and_no_count(runs: list[Placed]) -> None:
     assert to_evaluate(runs) == FLAT
     assert to_evaluate(runs, "base") == OF_BASE
+
+
+def test_what_distractions_change_is_exported_too(tmp_path: Path) -> None:
+    names = ("influence_ratio", "distraction_fall", "history_fall", "changed_share", "kept_words",
+             "change_with_das_ratio")  # fmt: skip
+    more = {name: Score(0.5, 9, (0.4, 0.6)).to_dict() for name in names}
+    runs = [placed(tmp_path, "distract", {"models": {"m": {"original": None, "sets": {"rare-end": more}}}})]
+    assert to_lm_eval(runs)["turnwise"] == {
+        "distract-chats_m_sets_rare-end": {name: {"n": 9, "interval": [0.4, 0.6]} for name in names}
+    }
+    assert to_lm_eval(runs)["higher_is_better"] == {
+        "distract-chats_m_sets_rare-end": {"influence_ratio": False, "changed_share": False, "kept_words": True}
+    }
 
 
 def test_models_held_against_people_are_told_apart(tmp_path: Path) -> None:
@@ -145,12 +276,18 @@ def test_lm_eval_has_a_task_for_every_part_with_errors_and_counts(runs: list[Pla
     assert found["n-samples"] == {
         "overlap-chats": {"original": 20, "effective": 20},
         "overlap-chats_share_over": {"original": 20, "effective": 20},
-        "distract-chats_org_ours_original": {"original": 40, "effective": 40},
+        "distract-chats_org_ours_original": {"original": 43, "effective": 40},
         "distract-chats_org_ours_sets_rare-end": {"original": 38, "effective": 38},
-        "distract-chats_base_original": {"original": 40, "effective": 40},
+        "distract-chats_base_original": {"original": 43, "effective": 43},
+        "probe-chats_base_tasks_A": {"original": 12, "effective": 12},
+        "probe-chats_base_groups": {"original": 12, "effective": 12},
     }
-    assert len(found["results"]) == 6
-    assert len(to_lm_eval(runs, "base")["results"]) == 4
+    assert found["turnwise"]["distract-chats_org_ours_original"] == {
+        "perplexity": {"n": 43, "interval": [18.0, 22.0]},
+        "history_percent": {"n": 40, "interval": None},
+    }
+    assert len(found["results"]) == 8
+    assert len(to_lm_eval(runs, "base")["results"]) == 5
     assert "static-ui@1" not in to_lm_eval(runs, "base")["config"]["model_args"]
 
 
@@ -159,18 +296,38 @@ def test_a_card_has_a_line_for_every_headline_number(runs: list[Placed]) -> None
     assert lines == [
         "| overlap | chats |  | identical\\_share | 0.1 |  | 20 |",
         "| overlap | chats |  | share\\_over 0.8 | 0.25 |  | 20 |",
-        "| distract | chats | org/ours | original perplexity | 20 | 18 to 22 | 40 |",
+        "| distract | chats | org/ours | original perplexity | 20 | 18 to 22 | 43 |",
         "| distract | chats | org/ours | rare-end das\\_ratio\\_of\\_means | 0.9 | 0.8 to 1 | 38 |",
-        "| distract | chats | base | original perplexity | 30 |  | 40 |",
-        "| probe | chats | base | easy | 0.75 | 0.7 to 0.8 |  |",
+        "| distract | chats | base | original perplexity | 30 |  | 43 |",
+        "| probe | chats | base | A f1 | 0.75 | 0.7 to 0.8 | 12 |",
+        "| probe | chats | base | easy | 0.75 | 0.7 to 0.8 | 12 |",
     ]
+
+
+def test_a_card_of_a_corpus_alone_names_no_model(tmp_path: Path) -> None:
+    card = to_model_card([placed(tmp_path, "overlap", {**OVERLAP, "share_over": {"1.0": 0.0}, "threshold": 1.0})])
+    assert card.startswith("## Evaluation by Turnwise\n")
+    assert "share\\_over 1.0" in card
+
+
+def test_controls_baselines_and_other_peoples_metrics_are_no_models_of_a_card(depth: Path, people: Path) -> None:
+    card = to_model_card(read_runs([depth, people]))
+    (entry,) = json.loads(card.splitlines()[1].removeprefix("model-index: "))
+    names = [one["metrics"][0]["name"] for one in entry["results"]]
+    assert (entry["name"], names) == ("ours", ["mse", "pearson", "spearman", "rated pearson", "rated spearman"])
+    rows = [line.split(" | ")[2:4] for line in card.splitlines() if line.startswith("| ")][1:]
+    assert rows == [
+        ["ours", "mse"], ["ours", "pearson"], ["ours", "spearman"], ["", "rated ceilings spearman"],
+        ["", "rated ceilings pearson"], ["ours", "rated pearson"], ["ours", "rated spearman"],
+    ]  # fmt: skip
+    assert "untrained | spearman" in to_model_card(read_runs([depth]), "untrained")  # who is asked for by name
 
 
 def test_nothing_in_a_name_is_read_as_markup(tmp_path: Path) -> None:
     from markdown_it import MarkdownIt
 
     name = "x\n\n<img src=x>\x85\u2028---\n\n# Approved `<b>` &lt; ~~no~~ $x$ \x7f"
-    own = placed(tmp_path, "overlap", OVERLAP, name)
+    own = placed(tmp_path, "engage", {"models": {name: {"spearman": 0.5}}}, name)
     _, head, body = to_model_card([replace(own, name=name)]).split("---\n", 2)
     assert len(head.splitlines()) == 1
     assert all(one.isprintable() for one in head.rstrip("\n"))

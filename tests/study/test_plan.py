@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,10 @@ import pytest
 
 from turnwise.cli.study import example
 from turnwise.errors import UsageError
+from turnwise.model.presets import PRESETS
 from turnwise.study import plan_of, read_plan
 from turnwise.study.demonstration import demo_plan
+from turnwise.study.plan import check_paths
 
 CORPUS = {"corpora": {"chats": "concierge"}}
 WITH_MODEL = {**CORPUS, "models": {"ours": "runs/ours"}}
@@ -151,6 +154,38 @@ def test_a_bad_file_is_named(file: Callable[[str, str], Path], text: str, told: 
     with pytest.raises(UsageError, match=r"study\.toml: ") as caught:
         read_plan(path)
     assert told in str(caught.value)
+
+
+def test_a_plan_is_kept_whole_with_paths_as_they_were_given(file: Callable[[str, str], Path]) -> None:
+    text = '[corpora]\na = "chats/"\n[models.b]\npreset = "static-ui"\ninsert = 0.5\n[[probe]]\nlimit = 7\n'
+    path = file("study.toml", text)
+    kept = json.loads(json.dumps(read_plan(path).to_dict()))
+    assert (kept["corpora"]["a"]["path"], kept["root"], kept["device"]) == (["chats/"], str(path.parent), "auto")
+    assert (kept["models"]["b"]["insert"], kept["models"]["b"]["set"]) == (
+        0.5,
+        {"epochs": PRESETS["static-ui"].recipe.epochs},
+    )
+    (ask,) = kept["instruments"]
+    assert (ask["name"], ask["models"], ask["corpora"], ask["options"]["limit"]) == ("probe", ["b"], ["a"], 7)
+
+
+@pytest.mark.parametrize(
+    ("options", "is_lost"),
+    [
+        ({"encoder": "minilm"}, False),
+        ({"encoder": "org/encoder"}, False),  # a name on a hub
+        ({"encoder": "./encoder"}, True),
+        ({"predictor": "nopredictor"}, True),
+        ({"human": ["nohuman/"]}, True),
+    ],
+)
+def test_paths_of_an_instrument_at_which_nothing_is_are_told(options: dict[str, Any], is_lost: bool) -> None:
+    (ask,) = plan_of({**CORPUS, "engage": options}).asks
+    if not is_lost:
+        check_paths(ask)
+        return
+    with pytest.raises(UsageError, match=rf"\[engage\] {next(iter(options))}: expected a file or folder"):
+        check_paths(ask)
 
 
 def test_a_missing_file_says_how_to_begin(tmp_path: Path) -> None:

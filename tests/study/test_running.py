@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +21,16 @@ pytest.importorskip("torch", reason="torch is not installed: pip install 'turnwi
 from turnwise.atomic import MARK
 from turnwise.corpus import Corpus, generate
 from turnwise.corpus.write import write
-from turnwise.errors import MissingExtraError, OutputError
+from turnwise.errors import MissingExtraError, OutputError, UsageError
 from turnwise.instruments import INSTRUMENTS, Progress
 from turnwise.model import load, train
-from turnwise.report import read_run
+from turnwise.report import read_run, render
 from turnwise.study import Gate, Step, Study, compare, pass_gates, plan_of, read_runs, run_study
 from turnwise.study.folders import joined_sections, missing_steps
 from turnwise.study.keys import fingerprint
 from turnwise.study.page import overall
-from turnwise.study.running import planned
+from turnwise.study.plan import read_plan
+from turnwise.study.running import foreseen, planned
 
 NAMES = ["corpus-small", "overlap-small", "distract-small", "probe-small"]
 Table = Callable[..., dict[str, Any]]
@@ -283,6 +285,152 @@ def test_a_model_that_cannot_be_had_is_left_out_and_told(small: Corpus, table: T
     assert list(read_run(tmp_path / "s" / found.steps[-1].run).data["models"]) == ["good"]
 
 
+def saved_model(study: Study, folder: Path) -> Path:
+    shutil.copytree(next(study.folder.glob("models/one-*/best")), folder)
+    return folder
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def damaged(kind: str, study: Study, folder: Path) -> Path:
+    """A folder that only looks like a model: empty, cut short and so said by its sizes, or known only when loaded."""
+    if kind == "empty":
+        folder.mkdir()
+        return folder
+    saved_model(study, folder)
+    if kind == "cut short":
+        cut(folder / "weights.safetensors")
+    if kind == "another's":
+        (folder / "model.json").unlink()
+        (folder / "config.json").write_text('{"model_type": "gpt2"}')
+        cut(folder / "weights.safetensors")
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["empty", "cut short", "another's"])
+def test_a_model_that_cannot_be_loaded_is_left_out_and_the_others_are_measured(
+    study: Study, small: Corpus, tmp_path: Path, kind: str
+) -> None:
+    good, bad = saved_model(study, tmp_path / "good"), damaged(kind, study, tmp_path / "bad")
+    models = {"bad": str(bad), "good": str(good)}
+    table = {"corpora": {"small": "x"}, "models": models, "distract": {"sets": ["rare-end"], "limit": 3}}
+    found = run_study(plan_of(table), tmp_path / "s", given={"small": small})
+    states = {one.name: one.state for one in found.steps}
+    assert states == {"corpus-small": "done", "model bad": "failed", "distract-small": "done"}
+    assert list(read_run(tmp_path / "s" / found.steps[-1].run).data["models"]) == ["good"]
+    again = run_study(plan_of(table), tmp_path / "s", given={"small": small})
+    assert [one.is_reused for one in again.steps] == [True, False, True]
+    shutil.rmtree(bad)
+    mended = run_study(
+        plan_of({**table, "models": {**models, "bad": str(good)}}), tmp_path / "s", given={"small": small}
+    )
+    assert (mended.failed, list((tmp_path / "s" / "failures").iterdir())) == ([], [])
+
+
+def test_a_model_that_something_is_not_installed_for_does_not_cost_the_others(
+    study: Study, small: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good, other = (saved_model(study, tmp_path / name) for name in ("good", "other"))
+
+    def loaded(path: str, **options: Any) -> Any:
+        if path == str(other):
+            raise MissingExtraError("This model", "gguf")
+        return load(path, **options)
+
+    monkeypatch.setattr("turnwise.model.load", loaded)
+    table = {"corpora": {"small": "x"}, "models": {"other": str(other), "good": str(good)}}
+    distract = {"distract": [{"sets": ["rare-end"], "limit": 3}, {"name": "again", "sets": ["rare-begin"], "limit": 3}]}
+    found = run_study(plan_of({**table, **distract}), tmp_path / "s", given={"small": small})
+    assert [(one.name, one.state) for one in found.steps] == [
+        ("corpus-small", "done"), ("model other", "skipped"), ("distract-small", "done"), ("again-small", "done"),
+    ]  # fmt: skip
+
+
+def test_the_plan_is_kept_and_the_page_says_how_models_were_trained(
+    small: Corpus, table: Table, tmp_path: Path
+) -> None:
+    one = table()["models"]["one"]
+    models = {"<b>one|a</b>": one, "two": {**one, "insert": 0.7, "seed": 1, "attention_reduction": "sum"}}
+    told = {"corpora": {"small": {"path": "concierge", "limit": 50}}, "models": models, "seed": 3}
+    plan = plan_of({**told, "distract": {"sets": ["rare-end"], "limit": 3}, "overlap": {"threshold": 0.7}})
+    found = run_study(plan, tmp_path / "s", given={"small": small})
+    kept = json.loads((tmp_path / "s" / "study.json").read_text())["plan"]
+    assert (kept["seed"], kept["corpora"]["small"]["path"], kept["corpora"]["small"]["limit"]) == (3, ["concierge"], 50)
+    assert (kept["models"]["two"]["insert"], kept["models"]["two"]["set"]["epochs"]) == (0.7, 1)
+    assert [(one["name"], one["options"]["limit"]) for one in kept["instruments"] if one["name"] == "distract"] == [
+        ("distract", 3)
+    ]
+    for page in (found.report, tmp_path / "joined.html"):
+        if page != found.report:
+            sections = [section for _, section in joined_sections([tmp_path / "s"])]
+            page.write_text(render("Joined", sections), encoding="utf-8")
+        text = page.read_text(encoding="utf-8")
+        records = text.partition('id="records"')[2]
+        assert "<b>one" not in text
+        parts = {unescape(part) for part in re.findall(r"<span>(.*?)</span>", records)}
+        assert {"reading:limit=50", "options:threshold=0.7", 'options:sets=["rare-end"],limit=3'} <= parts
+        usual = "context_turns=4,train_limit=20,validation_limit=5,bleu_samples=0"
+        changed = "epochs=1,layers=1,width=8,embedding=8,vocabulary=200,batch_size=32"
+        assert f"model_<b>one/a</b>:preset=static-ui,insert=0.0,attention_loss=none,{usual},seed=0,{changed}" in parts
+        assert f"model_two:preset=static-ui,insert=0.7,attention_loss=1*sum,{usual},seed=1,{changed}" in parts
+
+
+def test_a_dry_run_sees_all_that_is_not_there(small: Corpus, table: Table, tmp_path: Path) -> None:
+    models = {"new": table()["models"]["one"], "gone": str(tmp_path / "none"), "empty": str(tmp_path)}
+    told = {"corpora": {"small": "x"}, "models": models, "against": str(tmp_path / "nowhere"), "distract": {}}
+    plan = plan_of({**told, "engage": {"human": [str(tmp_path / "nohuman")]}})
+    rows = {row["step"]: row["state"] for row in planned(plan, tmp_path / "s", given={"small": small})}
+    assert list(rows) == ["corpus-small", "model gone", "model empty", "distract-small", "engage-small", "compared"]
+    assert [name for name, state in rows.items() if state.startswith("would fail: ")] == [
+        "model gone", "model empty", "engage-small", "compared",
+    ]  # fmt: skip
+    assert rows["distract-small"] == "to do, with training"
+    assert f"[engage] human: expected a file or folder at '{tmp_path / 'nohuman'}'" in rows["engage-small"]
+    assert [one.partition(" will fail: ")[0] for one in foreseen(plan)] == [
+        "model gone", "model empty", "engage", "compared",
+    ]  # fmt: skip
+
+
+def test_rated_turns_that_are_not_there_are_told_before_any_work(
+    small: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_off(monkeypatch, "engage")
+    plan = plan_of({"corpora": {"small": "x"}, "engage": {"human": [str(tmp_path / "nohuman")]}})
+    found = run_study(plan, tmp_path / "s", given={"small": small})
+    assert [one.name for one in found.failed] == ["engage-small"]
+
+
+@pytest.mark.parametrize("is_dry", [True, False])
+def test_a_device_that_is_none_is_told_before_anything_is_written(small: Corpus, tmp_path: Path, is_dry: bool) -> None:
+    plan = plan_of({"corpora": {"small": "x"}, "device": "cdua", "overlap": {}})
+    with pytest.raises(UsageError, match="Unknown device 'cdua'"):
+        (planned if is_dry else run_study)(plan, tmp_path / "s", given={"small": small})
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_corpus_that_is_not_there_is_told_with_where_it_was_looked_for(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text('[corpora]\nchats = "none.jsonl"\n[overlap]\n')
+    found = run_study(read_plan(tmp_path / "study.toml"), tmp_path / "s")
+    assert {one.reason.partition(" Looked in ")[2] for one in found.failed} == {f"{tmp_path} and in {Path.cwd()}."}
+    page = found.report.read_text(encoding="utf-8")
+    assert ("the others went on" in page, "no other was done" in page) == (False, True)
+
+
+def test_a_bad_record_is_told_with_how_it_is_left_out_and_then_counted(tmp_path: Path) -> None:
+    chats = tmp_path / "chats.jsonl"
+    turns = [{"role": role, "content": f"{role} speaks"} for role in ("user", "assistant")]
+    chats.write_text("\n".join([json.dumps({"messages": turns})] * 4 + ["{"]))
+    failed = run_study(plan_of({"corpora": {"chats": str(chats)}, "overlap": {}}), tmp_path / "s").failed
+    assert 'on_error = "skip" under [corpora.chats]' in failed[0].reason
+    skipping = plan_of({"corpora": {"chats": {"path": str(chats), "on_error": "skip"}}, "overlap": {}})
+    for _ in range(2):  # the second call reads it too
+        found = run_study(skipping, tmp_path / "s")
+        assert [sum(reasons.values()) for reasons in found.left_out.values()] == [1]
+    assert found.to_dict()["left_out"] == found.left_out
+
+
 def test_an_earlier_study_is_compared_with_on_the_page_and_one_that_is_not_there_is_a_failure(
     study: Study, small: Corpus, table: Table, tmp_path: Path
 ) -> None:
@@ -416,6 +564,45 @@ def test_a_second_study_in_the_folder_at_the_same_time_is_told_in_one_line(
     ((code, said),) = told
     assert (code, said.count("\n")) == (2, 1)
     assert f"{tmp_path / 's'}: another study is at work in this folder" in said
+
+
+TOGETHER = """
+import sys, time
+from pathlib import Path
+from turnwise.errors import OutputError
+from turnwise.study.book import Book, at_work
+
+for number in range(40):
+    folder = Path(sys.argv[1]) / str(number)
+    while time.time() < float(sys.argv[2]) + number * 0.05:
+        pass
+    try:
+        with at_work(folder):
+            Book.open(folder, "title", [], {})
+            (folder / "runs").mkdir(exist_ok=True)
+            print("at work")
+    except OutputError as error:
+        print(error)
+"""
+
+
+def test_studies_that_begin_in_the_same_instant_in_a_new_folder_know_each_other(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", TOGETHER, str(tmp_path), str(time.time() + 3)]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    for lines in zip(*(one.communicate()[0].splitlines() for one in both), strict=True):
+        assert "at work" in lines
+        assert all(line == "at work" or "another study is at work" in line for line in lines)
+    assert [one.returncode for one in both] == [0, 0]
+
+
+def test_of_two_studies_that_are_called_together_one_is_done(tmp_path: Path) -> None:
+    words = ("study", "--corpus", "concierge", "--limit", "4", "--instruments", "overlap", "--out", str(tmp_path / "s"))
+    command = [sys.executable, "-m", "turnwise", *words]
+    both = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    ends = [(one.communicate()[1], one.returncode) for one in both]
+    assert 0 in [code for _, code in ends]
+    assert all(code == 0 or (code == 2 and "another study is at work" in said) for said, code in ends)
+    assert missing_steps([tmp_path / "s"]) == []
 
 
 def test_a_folder_is_free_again_when_the_study_in_it_is_killed(small: Corpus, tmp_path: Path) -> None:

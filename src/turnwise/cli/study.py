@@ -16,7 +16,7 @@ from turnwise.cli.steps import StepBars
 from turnwise.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
-    from turnwise.study import Compared, Study
+    from turnwise.study import Compared, Step, Study
     from turnwise.study.compare import Change
     from turnwise.study.plan import Plan
 
@@ -89,7 +89,7 @@ def run(
         _show_plan(plan, out, json=json)
         return
     with StepBars(quiet=quiet or json) as bars:
-        study = run_study(plan, out, watcher=bars)
+        study = run_study(plan, out, watcher=bars, on_problem=complain)
     end_with(study, json=json)
 
 
@@ -136,10 +136,11 @@ def gate(
     json: Json = False,
 ) -> None:
     """Test numbers against thresholds: exit code 1 where one is not kept, with the lines that failed."""
-    from turnwise.study import pass_gates, read_gates, read_runs, to_junit
-    from turnwise.study.folders import missing_steps
+    from turnwise.study import pass_gates, read_gates, to_junit
+    from turnwise.study.folders import done_runs, missing_steps
 
-    found = pass_gates(read_gates(gates), read_runs(folders), missing_steps(folders))
+    # Where every step failed there is no run, and CI still reads which gates are shut.
+    found = pass_gates(read_gates(gates), done_runs(folders), missing_steps(folders))
     if junit is not None:
         with whole_file(junit) as unfinished:
             unfinished.write_text(to_junit(found), encoding="utf-8")
@@ -274,14 +275,20 @@ def _show_plan(plan: Plan, out: Path, *, json: bool) -> None:
     rows = planned(plan, out)
     if json:
         print_json({"steps": rows, "forecast": forecast(rows)})
-        return
+    else:
+        _show_steps(rows)
+        typer.echo(forecast(rows))
+    if any(row["state"].startswith("would fail") for row in rows):
+        raise typer.Exit(1)
+
+
+def _show_steps(rows: Sequence[Mapping[str, Any]]) -> None:
     columns = ["step", "corpus", "models", "dialogues", "state"]
     cells = [[row[name] for name in columns] for row in rows]
     if any(row["seconds"] for row in rows):  # of what is to do
         columns.append("seconds last time")
         cells = [[*row, each["seconds"]] for row, each in zip(cells, rows, strict=True)]
     print_table(columns, cells, title="Nothing was run (--dry-run)")
-    typer.echo(forecast(rows))
 
 
 def end_with(study: Study, *, json: bool) -> None:
@@ -293,8 +300,25 @@ def end_with(study: Study, *, json: bool) -> None:
         for name, verdict in study.verdicts.items():
             if name not in broken:
                 typer.echo(f"{name}: {verdict}")
+        for name, reasons in study.left_out.items():
+            typer.echo(f"{name}: {_left_out(reasons)}")
         typer.echo(f"The report is at {study.report}")
-    for step in study.failed:
-        complain(f"{step.name} failed: {step.reason}")
+    for reason, names in _by_reason(study.failed).items():
+        complain(f"{', '.join(names)} failed: {reason}")
     if study.failed:
         raise typer.Exit(1)
+
+
+def _by_reason(failed: Sequence[Step]) -> dict[str, list[str]]:
+    """Steps that failed: what one corpus is to blame for is said once."""
+    found: dict[str, list[str]] = {}
+    for step in failed:
+        found.setdefault(step.reason, []).append(step.name)
+    return found
+
+
+def _left_out(reasons: Mapping[str, int]) -> str:
+    """Records that were not read, counted."""
+    total = sum(reasons.values())
+    told = "; ".join(f"{reason}: {count:,}" for reason, count in reasons.items())
+    return f"{total:,} {'record was' if total == 1 else 'records were'} left out on reading ({told})."

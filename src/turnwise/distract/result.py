@@ -50,13 +50,14 @@ class SetResult:
         return self.scores[name]
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it: values, intervals and counts; a value that is missing says why."""
+        """As JSON has it: values, intervals and counts by name; a value that is missing says why."""
         values = {name: score.value for name, score in self.scores.items()}
         intervals = {name: score.interval for name, score in self.scores.items() if score.interval}
         reasons = {name: score.reason for name, score in self.scores.items() if score.reason}
         shown: dict[str, Any] = {
             **values,
             "intervals": intervals,
+            "counts": {name: score.n for name, score in self.scores.items()},  # perplexity is of more than `samples`
             "samples": self.samples,
             "without_history": self.without_history,
         }

@@ -54,7 +54,10 @@ class OverlapResult:
 
     def share(self, threshold: float) -> Score:
         """The same share as a score: with n, and with an interval over dialogues."""
-        return mean_score(self.is_over(threshold), clusters=self._dialogues, origin=self.origin)
+        return self._mean(self.is_over(threshold))
+
+    def _mean(self, values: Flags | Ratios) -> Score:
+        return mean_score(values, clusters=self._dialogues, origin=self.origin)
 
     @cached_property
     def _dialogues(self) -> Ints | None:
@@ -98,6 +101,7 @@ class OverlapResult:
         """The result as JSON has it."""
         edges, counts = self.histogram()
         shares = {str(threshold): self.share(threshold) for threshold in thresholds}
+        means = {"identical_share": self._mean(self.ratio == 1), "mean": self._mean(self.ratio)}
         return {
             "unit": self.unit,
             "is_within": self.is_within,
@@ -108,6 +112,7 @@ class OverlapResult:
             "share_over": {name: share.value or 0.0 for name, share in shares.items()},
             "share_over_intervals": {name: share.interval for name, share in shares.items()},
             "mean": float(self.ratio.mean()) if self.n_test else None,
+            "intervals": {name: one.interval for name, one in means.items()},
             "histogram": {"edges": edges, "counts": counts, "cumulative": np.cumsum(counts).tolist()},
             "signature": self.origin.signature,
         }

@@ -47,13 +47,16 @@ class Step:
 class Book:
     """The steps of a study by name."""
 
-    def __init__(self, folder: Path, steps: Mapping[str, Step], title: str) -> None:
-        self.folder, self.steps, self.title = folder, dict(steps), title
+    def __init__(self, folder: Path, steps: Mapping[str, Step], title: str, plan: Mapping[str, Any]) -> None:
+        self.folder, self.steps, self.title, self.plan = folder, dict(steps), title, plan
 
     @classmethod
-    def open(cls, folder: Path, title: str, planned: Sequence[Step]) -> Book:
-        """A book in which all that is planned is pending; what was planned in this folder before is told no more."""
-        book = cls.look(folder, title)
+    def open(cls, folder: Path, title: str, planned: Sequence[Step], plan: Mapping[str, Any]) -> Book:
+        """A book in which all that is planned is pending; what was planned in this folder before is told no more.
+
+        `plan` is kept beside the steps as it is: numbers that cannot be repeated are worth little.
+        """
+        book = cls(folder, cls.look(folder, title).steps, title, plan)
         book.steps = {one.name: _pending(one, book.steps.get(one.name)) for one in planned}
         book._save()  # before anything else, so that a study that is killed at once is known for one
         return book
@@ -61,7 +64,7 @@ class Book:
     @classmethod
     def look(cls, folder: Path, title: str) -> Book:
         """What was done in this folder, if anything was; nothing is written."""
-        return cls(folder, read_steps(folder) if (folder / BOOK).is_file() else {}, title)
+        return cls(folder, read_steps(folder) if (folder / BOOK).is_file() else {}, title, {})
 
     def write(self, step: Step) -> None:
         """Note a step that has come to its end."""
@@ -74,7 +77,7 @@ class Book:
         self._save()
 
     def _save(self) -> None:
-        about = {"schema_version": SCHEMA_VERSION, "title": self.title, "version": version()}
+        about = {"schema_version": SCHEMA_VERSION, "title": self.title, "version": version(), "plan": self.plan}
         steps = [one.to_dict() for one in self.steps.values()]
         with whole_file(self.folder / BOOK, overwrite=True) as unfinished:
             unfinished.write_text(json.dumps({**about, "steps": steps}, indent=2) + "\n", encoding="utf-8")
@@ -101,7 +104,7 @@ def at_work(folder: str | Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / LOCK).open("ab")
     except OSError as error:
-        raise OutputError(f"{folder}: cannot be written: {error.strerror}. Give another place.") from error
+        raise _unwritable(folder, error) from error
     with lock:
         if not _lock(lock):
             raise OutputError(f"{folder}: another study is at work in this folder. Wait for it, or give another --out.")
@@ -125,10 +128,28 @@ def _lock(file: BinaryIO) -> bool:
 
 def check_own(folder: Path) -> None:
     """Complain of a folder that holds anything but a study, or what one leaves that was killed at once."""
-    if (folder / BOOK).is_file() or not folder.exists():
-        return
-    if not folder.is_dir() or any(one.name != LOCK and not one.name.startswith(MARK) for one in folder.iterdir()):
+    try:
+        is_free = not folder.exists() or (folder.is_dir() and all(map(_is_ours, folder.iterdir())))
+        # The book is looked for last: a study that begins in this moment has it before any other file.
+        is_own = is_free or (folder / BOOK).is_file()
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+    if not is_own:
         raise OutputError(f"{folder}: expected a new folder or an earlier study, found other files.")
+
+
+def _is_ours(file: Path) -> bool:
+    return file.name == LOCK or file.name.startswith(MARK)
+
+
+def _unwritable(folder: Path, error: OSError) -> OutputError:
+    return OutputError(f"{folder}: this folder cannot be written to ({error.strerror}). Give another place.")
+
+
+def kept_plan(folder: Path) -> dict[str, Any]:
+    """The plan that a study's folder was made by, as `Plan.to_dict` wrote it; of an earlier version, nothing."""
+    plan = json.loads((folder / BOOK).read_bytes()).get("plan")
+    return plan if isinstance(plan, dict) else {}
 
 
 def read_steps(folder: Path) -> dict[str, Step]:

@@ -12,21 +12,24 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher, get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 from xml.etree import ElementTree as xml
 
 from turnwise.corpus.text import printable
 from turnwise.errors import UsageError
+from turnwise.instruments import INSTRUMENTS
 from turnwise.study.book import Step
 from turnwise.study.folders import Placed
 from turnwise.study.numbers import Number, model_place, numbers_of
 from turnwise.study.tables import read_table
 
-SHOWN = 5  # paths in a complaint
+SHOWN, LIKE = 5, 3  # paths in a complaint, and those of which one may be meant
 SAID = {"failed": "failed", "skipped": "left out", "pending": "not yet run"}  # of steps that are not done
 
 
@@ -44,13 +47,27 @@ class Gate:
     bound: Literal["value", "low", "high"] = "value"
 
     def __post_init__(self) -> None:
-        if self.min is None and self.max is None:
+        given = [one for one in (self.min, self.max) if one is not None]
+        if not given:
             raise UsageError(f"Gate {self.title}: expected min or max, found neither.")
+        if not all(map(math.isfinite, given)):
+            raise UsageError(f"Gate {self.title}: expected finite numbers for min and max, found {self.limits}.")
+        if given[0] > given[-1]:
+            raise UsageError(
+                f"Gate {self.title}: expected min below max, found {self.limits}, which no number can keep."
+            )
 
     @property
     def title(self) -> str:
-        """In one line."""
-        return " · ".join(one for one in (self.instrument, self.corpus, self.model, self.set, self.value) if one)
+        """What is tested, in one line: the number, and the end of its interval where that is asked for."""
+        named = " · ".join(one for one in (self.instrument, self.corpus, self.model, self.set, self.value) if one)
+        return named if self.bound == "value" else f"{named} ({self.bound} end)"
+
+    @property
+    def limits(self) -> str:
+        """What the number must keep."""
+        both = (("min", self.min), ("max", self.max))
+        return ", ".join(f"{word} {value:g}" for word, value in both if value is not None)
 
 
 @dataclass(frozen=True)
@@ -72,11 +89,8 @@ class Passage:
     @property
     def line(self) -> str:
         """For a log."""
-        limits = [f"{word} {value:g}" for word, value in (("min", self.gate.min), ("max", self.gate.max))
-                  if value is not None]  # fmt: skip
-        bound = "" if self.gate.bound == "value" else f" ({self.gate.bound} end)"
         found = self.reason if self.number is None else f"{self.number:.6g}"
-        said = f"{self.gate.title}{bound} = {found}, {', '.join(limits)}"
+        said = f"{self.gate.title} = {found}, {self.gate.limits}"
         return printable(f"{'passed' if self.is_open else 'FAILED'}: {said}")
 
     def to_dict(self) -> dict[str, Any]:
@@ -122,16 +136,30 @@ def _passed(gate: Gate, runs: Sequence[Placed], missing: Sequence[Step]) -> Pass
         return Passage(gate, None, "; ".join(_state(one) for one in undone))
     asked = [one for one in runs if _is_asked(gate, (one.run.instrument, one.name), one.corpus)]
     if not asked:
-        known = ", ".join(dict.fromkeys(f"{one.run.instrument} on {one.corpus}" for one in runs))
-        return Passage(gate, None, f"not measured; the runs are {known}")
+        return Passage(gate, None, _unmeasured(gate, runs, missing))
     found = [(run, number) for run in asked for number in _nearest(gate, run)]
     if len(found) == 1:
         return _tested(gate, *found[0])
     if not found:
         numbers = [(run, one) for run in asked for one in numbers_of(run.run.data) if one.value is not None]
-        near = [one for one in numbers if one[1].path[-1] == gate.value.split(".")[-1]] or numbers
-        return Passage(gate, None, f"no such number; there are {_listed(near)}")
+        near = sorted(numbers, key=lambda one: -_likeness(gate, one[1]))[:LIKE]
+        return Passage(
+            gate, None, f"no such number; {f'the nearest are {_listed(near)}' if near else 'the run has none'}"
+        )
     return Passage(gate, None, f"{len(found)} numbers are called so: {_listed(found)}; name model, set or corpus")
+
+
+def _unmeasured(gate: Gate, runs: Sequence[Placed], missing: Sequence[Step]) -> str:
+    """Why no run can hold the number: its name is a slip, or nobody measured it."""
+    names = [
+        *INSTRUMENTS,
+        *(one for run in runs for one in (run.run.instrument, run.name)),
+        *(one.name for one in missing),
+    ]
+    near = [] if gate.instrument in names else get_close_matches(gate.instrument, names, n=1)
+    slip = f" (did you mean {near[0]}?)" if near else ""
+    known = ", ".join(dict.fromkeys(f"{one.run.instrument} on {one.corpus}" for one in runs))
+    return f"not measured{slip}; {f'the runs are {known}' if known else 'no run is done'}"
 
 
 def _is_asked(gate: Gate, names: tuple[str, str], corpus: str) -> bool:
@@ -169,6 +197,19 @@ def _parts(value: str, path: tuple[str, ...]) -> int | None:
     return None
 
 
+def _likeness(gate: Gate, number: Number) -> float:
+    """How near a number's names are to those that a gate gives, for complaints."""
+    path, place = number.path, model_place(number.path)
+    ends = [".".join(path[at:]) for at in range(len(path))]
+    models = [] if place is None else path[place : place + 1]
+    asked = ((gate.value, ends), (gate.model, models), (gate.set, path))
+    return sum(max((_ratio(word, one) for one in known), default=0.0) for word, known in asked if word is not None)
+
+
+def _ratio(first: str, second: str) -> float:
+    return SequenceMatcher(None, first, second, autojunk=False).ratio()
+
+
 def _tested(gate: Gate, run: Placed, number: Number) -> Passage:
     unmeasured = run.run.data.get("skipped") or {}  # tasks of probes
     if gate.set is None and "tasks" in number.path and unmeasured:
@@ -197,9 +238,9 @@ def to_junit(passages: Sequence[Passage]) -> str:
     suites = xml.Element("testsuites", counts)
     suite = xml.SubElement(suites, "testsuite", {"name": "turnwise gate", **counts})
     for one in passages:
-        case = xml.SubElement(
-            suite, "testcase", {"classname": printable(one.gate.instrument), "name": printable(one.gate.title)}
-        )
+        # CI servers tell cases apart by name alone: one number may have two gates.
+        name = printable(f"{one.gate.title}, {one.gate.limits}")
+        case = xml.SubElement(suite, "testcase", {"classname": printable(one.gate.instrument), "name": name})
         if not one.is_open:
             xml.SubElement(case, "failure", {"message": one.line})
     xml.indent(suites)

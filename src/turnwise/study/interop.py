@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -21,14 +21,23 @@ Found = TypeVar("Found")
 Z = 1.959964  # a 95 % interval is so many standard errors to each side, where it is symmetric
 # Which end of a number is the good one, by a part of its path; of others nobody can say.
 LOWER_IS_BETTER = frozenset(
-    ("das_ratio", "das_ratio_of_means", "das_ratio_median", "distraction_percent", "perplexity", "mse", "share_over",
-     "identical_share")
+    ("das_ratio", "das_ratio_of_means", "das_ratio_median", "distraction_percent", "perplexity", "influence_ratio",
+     "changed_share", "mse", "share_over", "identical_share")
 )  # fmt: skip
-NEITHER = frozenset({"history_percent", "first_percent", "last_percent", "mean"})
-HIGHER_IS_BETTER = frozenset({"f1", "easy", "medium", "hard", "pearson", "spearman", "kendall", "share_of_ceiling"})
+HIGHER_IS_BETTER = frozenset(
+    ("f1", "easy", "medium", "hard", "pearson", "spearman", "kendall", "partial_given_length", "share_of_ceiling",
+     "kept_words")
+)  # fmt: skip
+NEITHER = frozenset(
+    ("history_percent", "first_percent", "last_percent", "distraction_fall", "history_fall", "change_with_das_ratio",
+     "mean")
+)  # fmt: skip
 ASIDE = ("comparisons", "about", "selection")  # parts of a run's data that are not its numbers
 HOLDERS = ("sets", "tasks", "groups")  # parts of a path that people need not read
 LONGEST_NAME, LONGEST_TAG = 250, 5000  # that MLflow keeps
+# Raters that show what numbers are worth, and are no models of a card: of engage, the network before it was trained.
+CONTROLS = {"engage": ("untrained", "untrained layer")}
+BESIDE = frozenset({"controls", "baselines", "metrics", "comparisons", "first_and_last", "heads"})  # not its headlines
 # What a model card shows of each instrument: the last part of a path.
 SHOWN = {
     "overlap": ("identical_share",),  # and the share over the run's own threshold
@@ -100,6 +109,7 @@ def to_lm_eval(runs: Sequence[Placed], model: str = "") -> dict[str, Any]:
     results: dict[str, dict[str, Any]] = {}
     higher: dict[str, dict[str, bool]] = {}
     samples: dict[str, dict[str, int]] = {}
+    made_of: dict[str, dict[str, Any]] = {}
     numbers = exported(runs, model)
     _by_name((f"{_task(one)}/{_word(one.rest[-1])}", one) for one in numbers)
     for one in numbers:
@@ -109,8 +119,10 @@ def to_lm_eval(runs: Sequence[Placed], model: str = "") -> dict[str, Any]:
         row[f"{metric}_stderr,none"] = _standard_error(one.number)
         if (is_higher := _is_higher_better(one.rest)) is not None:
             higher.setdefault(task, {})[metric] = is_higher
+        ends = None if one.number.interval is None else list(one.number.interval)
+        made_of.setdefault(task, {})[metric] = {"n": one.number.n, "interval": ends}
         if one.number.n is not None:
-            samples[task] = {"original": one.number.n, "effective": one.number.n}
+            samples[task] = _samples(one.number.n, samples.get(task))
     tasks = list(results)
     return {
         "results": results,
@@ -121,7 +133,15 @@ def to_lm_eval(runs: Sequence[Placed], model: str = "") -> dict[str, Any]:
         "n-samples": samples,
         "config": {"model": "turnwise", "model_args": "; ".join(_signature(one, model) for one in runs)},
         "date": time.time(),
+        "turnwise": made_of,  # lm-eval has one n for a task, and no intervals
     }
+
+
+def _samples(count: int, others: Mapping[str, int] | None) -> dict[str, int]:
+    """The most and the fewest that a task's numbers are of: perplexity is over contexts that others leave out."""
+    if others is None:
+        return {"original": count, "effective": count}
+    return {"original": max(count, others["original"]), "effective": min(count, others["effective"])}
 
 
 def _is_higher_better(path: tuple[str, ...]) -> bool | None:
@@ -142,19 +162,27 @@ def _word(text: str) -> str:
 
 
 def to_model_card(runs: Sequence[Placed], model: str = "") -> str:
-    """A model card's metadata block and section: the headline numbers with their intervals."""
-    shown = [one for one in exported(runs, model) if _is_shown(one)]
-    models = [model] if model else [one for one in dict.fromkeys(one.model for one in shown) if one] or ["model"]
-    entries = [
-        {"name": _line(name), "results": [_entry(one) for one in shown if one.model in ("", name)]} for name in models
-    ]
-    # JSON is YAML; quotes of its own keep any name from being read as something else.
-    index = json.dumps(entries, ensure_ascii=False)
-    lines = ["---", f"model-index: {index}", "---", "", "## Evaluation by Turnwise", ""]
+    """A model card's metadata block and section: the headline numbers with their intervals.
+
+    The block is of models: numbers of corpora alone have none.
+    """
+    shown = [one for one in exported(runs, model) if _is_shown(one) and (not _is_control(one) or one.model == model)]
+    lines = [*_index(shown, model), "## Evaluation by Turnwise", ""]
     lines += ["| instrument | corpus | model | number | value | 95 % interval | n |", "|---|---|---|---|--:|--:|--:|"]
     lines += [_row(one) for one in shown]
     lines += ["", *(f"- {markdown(one.name)}: `{_signature(one, model).replace('`', '')}`" for one in runs), ""]
     return "\n".join(lines)
+
+
+def _index(shown: Sequence[Exported], model: str) -> list[str]:
+    """The metadata block: an entry for each model, with its own numbers and those of the corpora."""
+    names = [model] if model else [one for one in dict.fromkeys(one.model for one in shown) if one]
+    own = [one for one in shown if "ceilings" not in one.rest]  # people's, not a model's
+    entries = [
+        {"name": _line(name), "results": [_entry(one) for one in own if one.model in ("", name)]} for name in names
+    ]
+    # JSON is YAML; quotes of its own keep any name from being read as something else.
+    return ["---", f"model-index: {json.dumps(entries, ensure_ascii=False)}", "---", ""] if entries else []
 
 
 def _signature(placed: Placed, model: str) -> str:
@@ -182,8 +210,12 @@ def _line(text: str) -> str:
 def _is_shown(one: Exported) -> bool:
     path, words = one.number.path, SHOWN.get(one.placed.run.instrument, ())
     if one.placed.run.instrument == "overlap" and path[0] == "share_over":
-        return path[-1] == f"{one.placed.run.data.get('threshold', 0.8):g}"
-    return path[-1] in words and not {"controls", "baselines", "comparisons", "first_and_last"} & set(path)
+        return float(path[-1]) == float(one.placed.run.data.get("threshold", 0.8))
+    return path[-1] in words and not BESIDE & set(one.rest)
+
+
+def _is_control(one: Exported) -> bool:
+    return one.model in CONTROLS.get(one.placed.run.instrument, ())
 
 
 def _title(one: Exported) -> str:

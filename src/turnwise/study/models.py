@@ -56,15 +56,36 @@ class Models(Mapping[str, "DialogueModel"]):
         return load(source.path, **source.options, quiet=True)
 
 
-def found_source(wish: ModelWish, *, device: str) -> Source:
-    """A model that was there before the study."""
-    from turnwise.model.loading import check_model, choose_device, require_torch
+def check_there(wish: ModelWish) -> None:
+    """Complain of a path that leads to no model; nothing is loaded, and a hub's name is taken at its word."""
+    from turnwise.model.checkpoint import find_checkpoint
+    from turnwise.model.loading import check_model, require_torch
 
     assert wish.path is not None
     require_torch("A dialogue model")
     if not Path(wish.path).exists() and len(Path(wish.path).parts) > 1 and Path(wish.path).parent.exists():
         raise UsageError(f"{wish.path}: expected a model's folder, found nothing there.")  # and no name for a hub
     check_model(wish.path)
+    if Path(wish.path).is_dir() and not _is_pretrained(Path(wish.path)):
+        find_checkpoint(wish.path)
+
+
+def _is_pretrained(folder: Path) -> bool:
+    return (folder / "config.json").is_file() or any(folder.glob("*.gguf"))
+
+
+def found_source(wish: ModelWish, *, device: str) -> Source:
+    """A model that was there before the study.
+
+    Ours are read whole, which shows now that one is damaged; others may be large, and show it when they are loaded.
+    """
+    from turnwise.model.checkpoint import is_checkpoint, read_checkpoint
+    from turnwise.model.loading import choose_device
+
+    assert wish.path is not None
+    check_there(wish)
+    if is_checkpoint(wish.path):
+        read_checkpoint(wish.path)
     options = {"device": choose_device(device), "dtype": wish.dtype, "batch_size": wish.batch_size}
     return Source(wish.path, options, _identity(wish.path, options))
 

@@ -1,7 +1,8 @@
 """All numbers of a run, each with the path that leads to it: what gates test and other tools read.
 
 A score is ``{"value": …, "n": …, "interval": …}``, or a plain number whose interval stands beside it: by its name under
-`intervals`, in a table of intervals beside its own, or alone, where it belongs to the room's first number.
+`intervals`, in a table of intervals beside its own, or alone, where it belongs to the room's first number. What it was
+computed over stands by its name under `counts`, or once for the whole table.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Any
 # Tables of plain numbers -> the table beside them that has their intervals.
 INTERVALS = {"groups": "group_intervals", "controls": "control_intervals", "share_over": "share_over_intervals"}
 LONE = ("f1", "das_ratio", "spearman")  # whose an `interval` is that stands alone: of probe, distract, engage
-COUNTS = ("n", "samples", "n_test")  # of what numbers were computed over
-WORDS = ("interval", "intervals", *INTERVALS.values(), "signature", "reason", "reasons", "interval_reason")
+COUNTS = ("n", "n_test")  # of what all numbers of a table were computed over
+WORDS = ("interval", "intervals", "counts", *INTERVALS.values(), "signature", "reason", "reasons", "interval_reason")
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,7 @@ def numbers_of(data: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[
             reason = data.get("reason") or ""
             yield Number(path, _float(data["value"]), _pair(data.get("interval")), data.get("n"), reason)
         return
-    count = next((data[name] for name in COUNTS if name in data), None)
-    yield from _beside(data, path, _intervals(data), count)
+    yield from _beside(data, path, _intervals(data), _count(data))
 
 
 def _beside(
@@ -48,6 +48,7 @@ def _beside(
 ) -> Iterator[Number]:
     """The numbers of one table, whose intervals and count may stand outside of it, and those of the tables in it."""
     reasons = data.get("reasons") or {}
+    counts = data["counts"] if isinstance(data.get("counts"), Mapping) else {}  # those of a histogram are a list
     for key, value in data.items():
         place = (*path, str(key))
         if key in WORDS:
@@ -55,9 +56,11 @@ def _beside(
         if isinstance(value, Mapping):
             is_scores = key not in INTERVALS
             beside = {} if is_scores else data.get(INTERVALS[key]) or {}
-            yield from numbers_of(value, place) if is_scores else _beside(value, place, beside, count)
+            of = _count_of_tasks(data) if key == "groups" else count
+            yield from numbers_of(value, place) if is_scores else _beside(value, place, beside, of)
         elif _is_number(value):
-            yield Number(place, _float(value), _pair(intervals.get(key)), count, reasons.get(key) or "")
+            n = counts.get(key, count)
+            yield Number(place, _float(value), _pair(intervals.get(key)), n, reasons.get(key) or "")
 
 
 def model_place(path: tuple[str, ...]) -> int | None:
@@ -72,6 +75,17 @@ def _intervals(data: Mapping[str, Any]) -> dict[str, Any]:
     owner = next((name for name in LONE if name in data), None)
     alone = {} if owner is None else {owner: data.get("interval")}
     return {**alone, **(data.get("intervals") or {})}
+
+
+def _count(data: Mapping[str, Any]) -> int | None:
+    """What a table's numbers are of; a table of counts, such as those of a test set's parts, is of no one number."""
+    return next((data[name] for name in COUNTS if isinstance(data.get(name), int)), None)
+
+
+def _count_of_tasks(data: Mapping[str, Any]) -> int | None:
+    """What groups of probe tasks are of: all tasks are asked at the same places, and a group is a mean over tasks."""
+    found = {_count(one) for one in (data.get("tasks") or {}).values()}
+    return found.pop() if len(found) == 1 else None
 
 
 def _is_score(data: Mapping[str, Any]) -> bool:

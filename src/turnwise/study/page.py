@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from turnwise.instruments import INSTRUMENTS
 from turnwise.report import Column, Prose, Section, Table, Verdict, read_run
-from turnwise.study.book import Step
-from turnwise.study.plan import Plan
+from turnwise.study.book import Step, kept_plan
+from turnwise.study.plan import CorpusWish, Plan
 
 SAID = {"done": "done", "failed": "failed", "skipped": "left out", "pending": "not yet run"}
 CONCERNS = ("warn", "bad")
@@ -36,18 +38,62 @@ def sections_of(folder: Path, steps: Sequence[Step], plan: Plan, *, dealt: Seque
 def step_sections(folder: Path, steps: Sequence[Step]) -> list[Section]:
     """What each step found, or why it did not."""
     is_named = len({step.corpus for step in steps if step.corpus}) > 1
-    return [_section(folder, step, is_named=is_named) for step in steps]
+    went_on = any(step.state == "done" for step in steps)
+    plan = kept_plan(folder)
+    return [
+        _section(folder, step, plan, is_named=is_named) if step.state == "done" else _missing(step, went_on=went_on)
+        for step in steps
+    ]
 
 
-def _section(folder: Path, step: Step, *, is_named: bool) -> Section:
-    if step.state != "done":
-        return _missing(step)
-    section = read_run(folder / step.run).section
+def _section(folder: Path, step: Step, plan: Mapping[str, Any], *, is_named: bool) -> Section:
+    section = _recorded(read_run(folder / step.run).section, step, plan)
     if step.instrument == "corpus":
         return replace(section, verdict=None, anchor=step.name)  # the summary is for what the instruments found
     own = f" ({step.asked})" if step.asked not in ("", step.instrument) else ""
     title = f"{section.title}{own}{f': {step.corpus}' if is_named else ''}"
     return replace(section, title=title, anchor=step.name)
+
+
+def _recorded(section: Section, step: Step, plan: Mapping[str, Any]) -> Section:
+    """A section whose record says what the plan gave: options of reading and measuring, and recipes of training."""
+    if section.origin is None:
+        return section
+    asks: dict[str, Mapping[str, Any]] = {one["name"]: one for one in plan.get("instruments", ())}
+    ask = asks.get(step.asked, {"options": {}, "models": ()})
+    reading = plan.get("corpora", {}).get(step.corpus, {})
+    trained = {name: one for name in ask["models"] if "preset" in (one := plan["models"][name])}
+    given = {
+        "reading": _options(reading, {**asdict(CorpusWish(())), "path": reading.get("path")}),
+        "options": _options(ask["options"], asdict(INSTRUMENTS[ask["instrument"]].wish()) if ask["options"] else {}),
+        **{f"model_{_joined(name)}": _options(_recipe(one), {}) for name, one in trained.items()},
+    }
+    kept = {key: value for key, value in given.items() if value}
+    return replace(section, origin=replace(section.origin, settings={**section.origin.settings, **kept}))
+
+
+def _options(options: Mapping[str, Any], usual: Mapping[str, Any]) -> str:
+    """Those that are not as usual, in a line."""
+    known = {key: json.dumps(value) for key, value in usual.items()}
+    given = {key: value for key, value in options.items() if json.dumps(value) != known.get(key)}
+    return ",".join(f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in given.items())
+
+
+def _recipe(model: Mapping[str, Any]) -> dict[str, Any]:
+    """All that tells how a model was trained; what was left open is left out."""
+    has_loss = model["insert"] > 0 and model["attention_loss"]
+    told = {
+        **{key: model[key] for key in ("preset", "corpus", "insert")},
+        "attention_loss": f"{model['attention_weight']:g}*{model['attention_reduction']}" if has_loss else "none",
+        **{key: model[key] for key in ("context_turns", "train_limit", "validation_limit", "bleu_samples", "seed")},
+        **model["set"],
+    }
+    return {key: value for key, value in told.items() if value is not None}
+
+
+def _joined(name: str) -> str:
+    """A name as the key of a record, whose parts are kept apart by bars and blanks."""
+    return "_".join(name.replace("|", "/").split())
 
 
 def overall(found: Sequence[tuple[Step, Section]]) -> str:
@@ -84,10 +130,11 @@ def _concern(section: Section) -> str:
     return f"{section.title} ({', '.join(about)})" if len(about) < len(parts) else section.title
 
 
-def _missing(step: Step) -> Section:
+def _missing(step: Step, *, went_on: bool) -> Section:
     """A step that broke, that something is not installed for, or that the study was broken off before."""
     is_broken = step.state == "failed"
-    leads = {"failed": "This step failed; the others went on.", "skipped": "Not measured.", "pending": "Not yet run."}
+    failed = "This step failed; the others went on." if went_on else "This step failed, and no other was done."
+    leads = {"failed": failed, "skipped": "Not measured.", "pending": "Not yet run."}
     about = f"{TITLES.get(step.instrument, step.name)}{f': {step.corpus}' if step.corpus else ''}"
     title = step.name.capitalize() if step.instrument == "model" else about
     others = {"model": "Can it be loaded?", "compare": "What has changed?"}

@@ -20,6 +20,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -28,10 +29,11 @@ from typing import Any, Literal
 
 from turnwise.corpus import Corpus, load
 from turnwise.corpus.formats import FORMATS
+from turnwise.corpus.load import NAMED
 from turnwise.corpus.split import sample_dialogues
-from turnwise.errors import UsageError, unknown_name
+from turnwise.errors import CorpusError, MissingExtraError, UsageError, unknown_name
 from turnwise.instruments import INSTRUMENTS, Progress
-from turnwise.model.loading import DTYPES
+from turnwise.model.loading import DTYPES, choose_device, require_torch
 from turnwise.model.presets import PRESETS
 from turnwise.model.settings import changed
 from turnwise.study.tables import read_table
@@ -44,6 +46,7 @@ LEAST = {
     "limit": 1, "train_limit": 1, "validation_limit": 1, "context_turns": 1, "batch_size": 1, "least_turns": 1,
     "most_turns": 1, "seed": 0, "bleu_samples": 0, "context_tokens": 0, "history": 0,
 }  # fmt: skip
+AT_A_LINE = re.compile(r":\d+: ")  # a complaint of one record, which could be left out
 ASKED = tuple(name for name in INSTRUMENTS if name != "corpus")  # the corpus is always described
 
 
@@ -64,6 +67,12 @@ class CorpusWish:
         return (
             corpus if self.limit is None or self.seed is None else sample_dialogues(corpus, self.limit, seed=self.seed)
         )
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether nothing is at one of its paths, which is no name either."""
+        names = [one for one in self.path if one in NAMED or one.startswith("hf:") or self.format == "hf"]
+        return any(one not in names and not Path(one).expanduser().exists() for one in self.path)
 
 
 @dataclass(frozen=True)
@@ -86,6 +95,13 @@ class ModelWish:
     validation_limit: int | None = None
     bleu_samples: int = 200
     seed: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it; how many epochs a preset is trained for is said also where that is not changed."""
+        kept = asdict(self)
+        if self.preset is None:
+            return {key: kept[key] for key in PRESENT}
+        return {**kept, "set": {"epochs": PRESETS[self.preset].recipe.epochs, **self.set}}
 
 
 @dataclass(frozen=True)
@@ -114,10 +130,68 @@ class Plan:
     seed: int = 0
     device: str = "auto"
     against: str | None = None
+    root: str | None = None  # where the TOML lies
 
     def __post_init__(self) -> None:
         if not self.corpora:
             raise UsageError('Give the study at least one corpus, such as chats = "chats.jsonl" under [corpora].')
+
+    def load(self, name: str, *, progress: Progress | None = None) -> Corpus:
+        """Read one of its corpora; a complaint says where it was looked for, or how a bad record is left out."""
+        try:
+            return self.corpora[name].load(name, progress=progress)
+        except CorpusError as error:
+            raise CorpusError(f"{str(error).rstrip('.')}.{self._advice(name, str(error))}") from error
+
+    def _advice(self, name: str, told: str) -> str:
+        wish = self.corpora[name]
+        if wish.is_lost:
+            places = dict.fromkeys(str(Path(one).resolve()) for one in (self.root, ".") if one is not None)
+            return f" Looked in {' and in '.join(places)}."
+        if wish.on_error == "fail" and AT_A_LINE.search(told):
+            return f' To leave bad records out and count them: on_error = "skip" under [corpora.{name}] of the TOML.'
+        return ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it: all that is needed to run it again, with what is usual where nothing was given."""
+        return {
+            **{key: getattr(self, key) for key in ("title", "seed", "device", "against", "root")},
+            "corpora": {name: asdict(one) for name, one in self.corpora.items()},
+            "models": {name: one.to_dict() for name, one in self.models.items()},
+            "instruments": [{"name": one.name, **one.to_dict(), "corpora": list(one.corpora)} for one in self.asks],
+        }
+
+
+def check_device(plan: Plan) -> None:
+    """Complain of a device that cannot be used, before other steps have taken their hours."""
+    if plan.device == "auto":
+        return
+    try:
+        require_torch("A device")
+    except MissingExtraError:  # then nothing will be run on it
+        return
+    choose_device(plan.device)
+
+
+def check_paths(ask: Ask) -> None:
+    """Complain of an instrument's paths at which nothing is."""
+    for key in PATHS:
+        value = getattr(ask.wish, key, None) or ()
+        for path in [value] if isinstance(value, str) else value:
+            if _is_lost(path, may_be_name=key == "encoder"):
+                raise UsageError(f"[{ask.instrument}] {key}: expected a file or folder at '{path}', found nothing.")
+
+
+def _is_lost(path: str, *, may_be_name: bool) -> bool:
+    from turnwise.engage.packaged import PACKAGED
+    from turnwise.model.huggingface.pretrained import source_of
+
+    if path in PACKAGED or Path(path).exists():
+        return False
+    try:
+        return not (may_be_name and source_of(path))
+    except UsageError:  # no name on a hub looks like that
+        return True
 
 
 def read_plan(path: str | Path) -> Plan:
@@ -151,7 +225,8 @@ def plan_of(table: Mapping[str, Any], *, root: Path | None = None) -> Plan:
     if "against" in plain:
         plain["against"] = _placed(plain["against"], root)
     asks = _asks(table, tuple(corpora), tuple(models), root)
-    return Plan(**{"title": f"Turnwise on {', '.join(corpora)}", **plain}, corpora=corpora, models=models, asks=asks)
+    told = {"title": f"Turnwise on {', '.join(corpora)}", **plain, "root": None if root is None else str(root)}
+    return Plan(**told, corpora=corpora, models=models, asks=asks)
 
 
 def _named(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -31,13 +31,13 @@ from turnwise.record import Origin, version
 from turnwise.report import Run, read_run, render, write_run
 from turnwise.report.anchor import free_name, slug
 from turnwise.report.run import FILES, TABLE_ENDINGS
-from turnwise.study.book import Book, Step, at_work
+from turnwise.study.book import Book, Step, at_work, check_own
 from turnwise.study.compare import compare, section_of
 from turnwise.study.folders import read_runs
 from turnwise.study.keys import digest, fingerprint
-from turnwise.study.models import Models, Source, found_source, trained_folder, trained_source
+from turnwise.study.models import Models, Source, check_there, found_source, trained_folder, trained_source
 from turnwise.study.page import overall, sections_of
-from turnwise.study.plan import Ask, ModelWish, Plan
+from turnwise.study.plan import Ask, ModelWish, Plan, check_device, check_paths
 
 Found = TypeVar("Found")
 KEY_LETTERS = 12  # of a step's key, in the name of its folder
@@ -76,6 +76,7 @@ class Study:
     folder: Path
     steps: Sequence[Step]
     verdicts: Mapping[str, str]
+    left_out: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # records of each corpus, by reason
 
     @property
     def failed(self) -> list[Step]:
@@ -85,19 +86,29 @@ class Study:
     def to_dict(self) -> dict[str, Any]:
         """The study as JSON has it."""
         steps = [one.to_dict() | {"reused": one.is_reused} for one in self.steps]
-        return {"report": str(self.report), "verdicts": dict(self.verdicts), "steps": steps}
+        left_out = {name: dict(reasons) for name, reasons in self.left_out.items()}
+        return {"report": str(self.report), "verdicts": dict(self.verdicts), "left_out": left_out, "steps": steps}
 
 
 def run_study(
-    plan: Plan, out: str | Path, *, given: Mapping[str, Corpus] | None = None, watcher: Watcher | None = None
+    plan: Plan,
+    out: str | Path,
+    *,
+    given: Mapping[str, Corpus] | None = None,
+    watcher: Watcher | None = None,
+    on_problem: Callable[[str], None] = lambda problem: None,
 ) -> Study:
     """Carry out a plan in a folder; called again, it does only what is missing.
 
-    `given` are corpora that are in memory already, by their names in the plan.
+    `given` are corpora that are in memory already, by their names in the plan. `on_problem` is told at once what will
+    fail, as far as a glance shows; the study goes on with the rest.
     """
     folder = Path(out)
+    check_device(plan)
     with at_work(folder):
         session = _Session(plan, folder, dict(given or {}), watcher or Unseen())
+        for problem in foreseen(plan):
+            on_problem(problem)
         for name, ask, corpus in _steps(plan):
             session.take(name, ask, corpus)
         if plan.against is not None:
@@ -111,9 +122,37 @@ def planned(plan: Plan, out: str | Path, *, given: Mapping[str, Corpus] | None =
     Of a step that is to do, `seconds` is what it took when it was last done in this folder, `training_seconds` of them
     for models that have to be trained again; None is not known.
     """
+    check_device(plan)
+    check_own(Path(out))
     session = _Session(plan, Path(out), dict(given or {}), Unseen(), is_dry=True)
+    session.look_for_models()
     rows = [session.looked_at(name, ask, corpus) for name, ask, corpus in _steps(plan)]
-    return rows if plan.against is None else [*rows, session.looked_back(Path(plan.against))]
+    back = [] if plan.against is None else [session.looked_back(Path(plan.against))]
+    shown = len(plan.corpora)
+    return [*rows[:shown], *session.lost_models(), *rows[shown:], *back]
+
+
+def foreseen(plan: Plan) -> list[str]:
+    """What will fail of a plan, as far as a glance shows before hours of work; its corpora are read first anyway."""
+    looks: dict[str, Callable[[], object]] = {}
+    for ask in plan.asks:
+        looks |= {f"model {name}": partial(check_there, plan.models[name])
+                  for name in ask.models if plan.models[name].path is not None}  # fmt: skip
+        looks[ask.name] = partial(check_paths, ask)
+    if plan.against is not None:
+        looks[COMPARED.name] = partial(read_runs, [Path(plan.against)])
+    found = {name: _complaint(look) for name, look in looks.items()}
+    return [f"{name} will fail: {told}" for name, told in found.items() if told is not None]
+
+
+def _complaint(look: Callable[[], object]) -> str | None:
+    try:
+        look()
+    except MissingExtraError:  # no failure: its step is left out
+        return None
+    except TurnwiseError as error:
+        return _told(error)
+    return None
 
 
 def _steps(plan: Plan) -> list[tuple[str, Ask, str]]:
@@ -151,9 +190,12 @@ class _Session:
         self.sources: dict[str, Source] = {}
         self.models: Models | None = None
         self.broken: dict[str, Exception] = {}  # corpora and models that could not be had
+        self.proved: set[str] = set()  # models that were loaded once
         self.is_dry = is_dry
         self.training = 0.0  # seconds of the step that is being taken
-        self.book = Book.look(folder, plan.title) if is_dry else Book.open(folder, plan.title, _pending(plan))
+        self.book = (
+            Book.look(folder, plan.title) if is_dry else Book.open(folder, plan.title, _pending(plan), plan.to_dict())
+        )
         self.taken: list[Step] = []
 
     def take(self, name: str, ask: Ask, corpus: str) -> None:
@@ -161,13 +203,16 @@ class _Session:
         begin, self.training = time.monotonic(), 0.0
         step = Step(name, ask.instrument, corpus, "done", asked=ask.name)
         try:
+            check_paths(ask)
             data = self._given(ask, corpus)
             sources = self._available(ask)
-            key = self._key(ask, data, sources)
-            step = replace(step, key=key, run=f"runs/{name}-{key[:KEY_LETTERS]}")
+            step = self._keyed(step, ask, data, sources)
+            if not is_whole(self.folder / step.run) and (loaded := self._loadable(ask, sources)) != sources:
+                sources = loaded
+                step = self._keyed(step, ask, data, sources)
             if is_whole(self.folder / step.run):
                 kept = self.book.steps.get(name)
-                took = (kept.seconds, kept.training) if kept is not None and kept.key == key else (0.0, 0.0)
+                took = (kept.seconds, kept.training) if kept is not None and kept.key == step.key else (0.0, 0.0)
                 self._end(replace(step, seconds=took[0], training=took[1], is_reused=True))
                 return
             _clear_tables(self.folder / step.run)
@@ -183,10 +228,11 @@ class _Session:
         """A step without doing it."""
         row = _row(name, corpus, ask.models)
         try:
+            check_paths(ask)
             data = self._given(ask, corpus)
             row["dialogues"] = len(data)
-            key = self._key(ask, data, self._available(ask))
-            is_done = is_whole(self.folder / f"runs/{name}-{key[:KEY_LETTERS]}")
+            step = self._keyed(Step(name, ask.instrument, corpus, "pending"), ask, data, self._available(ask))
+            is_done = is_whole(self.folder / step.run)
             return {**row, "state": "done"} if is_done else {**row, "state": "to do", **self._last_time(name)}
         except _Untrained:
             return {**row, "state": "to do, with training", **self._last_time(name, has_training=True)}
@@ -194,6 +240,24 @@ class _Session:
             return {**row, "state": f"would be left out: {error}"}
         except Exception as error:
             return {**row, "state": f"would fail: {_told(error)}"}
+
+    def look_for_models(self) -> None:
+        """Look for all models that should be there: what is said of one must not hide the others."""
+        for name in dict.fromkeys(name for ask in self.plan.asks for name in ask.models):
+            if self.plan.models[name].path is not None:
+                with suppress(Exception):  # kept among the broken
+                    self.sources[name] = self._had(f"model {name}", partial(self._source, name))
+
+    def lost_models(self) -> list[dict[str, Any]]:
+        """Models that a run would go on without."""
+        lost = {name: error for name, error in self.broken.items() if name.startswith("model ")}
+        rows = []
+        for name, error in lost.items():
+            if isinstance(error, MissingExtraError) and self.sources:
+                rows.append({**_row(name, ""), "state": f"would be left out: {error}"})
+            elif not isinstance(error, MissingExtraError | _Untrained):
+                rows.append({**_row(name, ""), "state": f"would fail: {_told(error)}"})
+        return rows
 
     def looked_back(self, earlier: Path) -> dict[str, Any]:
         """The comparison with an earlier study, without doing it."""
@@ -239,9 +303,7 @@ class _Session:
 
     def _corpus(self, name: str) -> Corpus:
         if name not in self.corpora:
-            self.corpora[name] = self._had(
-                f"corpus {name}", lambda progress: self.plan.corpora[name].load(name, progress=progress)
-            )
+            self.corpora[name] = self._had(f"corpus {name}", lambda progress: self.plan.load(name, progress=progress))
         return self.corpora[name]
 
     def _given(self, ask: Ask, name: str) -> Corpus:
@@ -257,18 +319,45 @@ class _Session:
 
     def _available(self, ask: Ask) -> dict[str, Source]:
         """The models that can be had; a step goes on with those, and the others stand among the failures."""
-        for name in ask.models:
+        without: dict[str, MissingExtraError] = {}
+        untrained: _Untrained | None = None
+        # Those that are there come first: that one is not should be known before others are trained for hours.
+        for name in sorted(ask.models, key=lambda name: self.plan.models[name].path is None):
             if name not in self.sources:
                 try:
                     self.sources[name] = self._had(f"model {name}", partial(self._source, name))
-                except (MissingExtraError, _Untrained):
-                    raise
+                except MissingExtraError as error:
+                    without[name] = error
+                except _Untrained as error:
+                    untrained = error
                 except Exception:
                     continue
+        if untrained is not None:
+            raise untrained
         found = {name: self.sources[name] for name in ask.models if name in self.sources}
         if ask.models and not found:
-            raise UsageError("None of its models can be loaded.")
+            raise next(iter(without.values()), UsageError("None of its models can be loaded."))
+        self._leave_out(without)
         return found
+
+    def _leave_out(self, without: Mapping[str, MissingExtraError]) -> None:
+        """Say once of each model what is not installed for it."""
+        for name, error in without.items():
+            step = Step(f"model {name}", "model", "", "skipped", reason=str(error))
+            if not self.is_dry and step not in self.taken:
+                self._end(step)
+
+    def _loadable(self, ask: Ask, sources: Mapping[str, Source]) -> dict[str, Source]:
+        """Those of the models that can be loaded: tried before the step, which one of them would take down with it."""
+        models = self._loaded(sources)
+        for name in sources:
+            if name not in self.proved:
+                try:
+                    self._had(f"model {name}", lambda progress, name=name: models[name])  # type: ignore[misc]
+                    self.proved.add(name)
+                except Exception:  # kept among the broken
+                    del self.sources[name]
+        return self._available(ask)
 
     def _source(self, name: str, progress: Progress | None) -> Source:
         wish = self.plan.models[name]
@@ -302,7 +391,10 @@ class _Session:
             raise self.broken[name]
         begin = time.monotonic()
         try:
-            return get(self.watcher.begin(name))
+            found = get(self.watcher.begin(name))
+            if not self.is_dry:
+                self._trace(name).unlink(missing_ok=True)  # of an earlier call
+            return found
         except Exception as error:
             self.broken[name] = error
             if self.is_dry:
@@ -312,6 +404,10 @@ class _Session:
                 seconds = round(time.monotonic() - begin, 3)
                 self._end(Step(name, "model", "", "failed", reason=_told(error), seconds=seconds))
             raise
+
+    def _keyed(self, step: Step, ask: Ask, corpus: Corpus, sources: Mapping[str, Source]) -> Step:
+        key = self._key(ask, corpus, sources)
+        return replace(step, key=key, run=f"runs/{step.name}-{key[:KEY_LETTERS]}")
 
     def _key(self, ask: Ask, corpus: Corpus, sources: Mapping[str, Source]) -> str:
         models = {name: one.identity for name, one in sources.items()}
@@ -365,7 +461,8 @@ class _Session:
         with whole_file(self.folder / "report.html") as unfinished:
             unfinished.write_text(page, encoding="utf-8", newline="\n")
         verdicts = {one.name: section.verdict.line if section.verdict else section.lead for one, section in found}
-        return Study(self.folder / "report.html", self.folder, self.taken, verdicts)
+        left_out = {name: dict(one.skipped) for name, one in self.corpora.items() if one.skipped}
+        return Study(self.folder / "report.html", self.folder, self.taken, verdicts, left_out)
 
 
 def dealt(corpus: Corpus, seed: int) -> Corpus:
