@@ -25,7 +25,7 @@ LEADING_NOWHERE = """[...document.querySelectorAll('a[href^="#"]')].map(a => a.g
     .filter(id => !document.getElementById(id))"""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What `turnwise demo` says, of few conversations."""
     pytest.importorskip("torch", reason="torch is not installed: pip install 'turnwise[models]'")
