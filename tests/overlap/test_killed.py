@@ -39,7 +39,14 @@ def unfinished(parent: Path) -> list[Path]:
 
 def holds(count: int) -> Moment:
     """The moment when this many files of the new folder are there."""
-    return lambda parent: any(len(list(folder.rglob("*.*"))) >= count for folder in unfinished(parent))
+
+    def is_now(parent: Path) -> bool:
+        try:
+            return any(len(list(folder.rglob("*.*"))) >= count for folder in unfinished(parent))
+        except FileNotFoundError:  # while it was looked through, the folder took its place
+            return True
+
+    return is_now
 
 
 def killed_at(moment: Moment, process: subprocess.Popen[bytes], parent: Path) -> None:
