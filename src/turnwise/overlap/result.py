@@ -54,7 +54,14 @@ class OverlapResult:
 
     def share(self, threshold: float) -> Score:
         """The same share as a score: with n, and with an interval over dialogues."""
-        return self._mean(self.is_over(threshold))
+        if threshold not in self._shares:
+            self._shares[threshold] = self._mean(self.is_over(threshold))
+        return self._shares[threshold]
+
+    @cached_property
+    def _shares(self) -> dict[float, Score]:
+        """Those that were asked for: the numbers, the verdict and the table of a page need the same ones."""
+        return {}
 
     def _mean(self, values: Flags | Ratios) -> Score:
         return mean_score(values, clusters=self._dialogues, origin=self.origin)

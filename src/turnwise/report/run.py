@@ -26,7 +26,8 @@ from turnwise.report.html import render
 from turnwise.report.plain import origin_from, origin_to_dict, plain, to_text
 from turnwise.report.section import Section, Table
 
-FILES = ("result.json", "section.json", "report.html")
+RESULT = "result.json"
+FILES = (RESULT, "section.json", "report.html")
 TABLE_ENDINGS = (".csv", ".tex", ".parquet")
 KEYS = ("schema_version", "instrument", "origin", "data")
 
@@ -63,7 +64,7 @@ def write_run(
         if fill is not None:
             fill(folder)
             head["files"] = sorted(contents(folder))
-        _write_json(folder / "result.json", {**head, "data": plain(data)})
+        _write_json(folder / RESULT, {**head, "data": plain(data)})
         _write_json(folder / "section.json", {"schema_version": SCHEMA_VERSION, "section": shown.to_dict()})
         _write_tables(folder / "tables", shown.tables)
         page = render(shown.title, [shown], subtitle=origin.corpus)
@@ -73,12 +74,12 @@ def write_run(
 
 def read_run(path: str | Path) -> Run:
     """Read a run back from its folder (or from the result.json in it)."""
-    folder = Path(path).parent if Path(path).name == "result.json" else Path(path)
-    result = _read_json(folder / "result.json")
+    folder = Path(path).parent if Path(path).name == RESULT else Path(path)
+    result = _read_json(folder / RESULT)
     kept = _read_json(folder / "section.json")
     missing = [key for key in KEYS if key not in result]
     if missing:
-        raise UsageError(f"{folder / 'result.json'}: expected a Turnwise result, found no {', '.join(missing)}.")
+        raise UsageError(f"{folder / RESULT}: expected a Turnwise result, found no {', '.join(missing)}.")
     try:
         section = Section.from_dict(kept["section"])
         files = tuple(map(str, result.get("files") or ()))
@@ -94,20 +95,20 @@ def _check_run(out: Path, instrument: str) -> None:
     if foreign:
         reason = f"found other files ({foreign[0]!r})"
         raise OutputError(f"{out}: expected a new folder or an earlier run, {reason}. Give a new folder.")
-    if (found := _read_json(out / "result.json")["instrument"]) != instrument:
+    if (found := _read_json(out / RESULT)["instrument"]) != instrument:
         raise OutputError(f"{out}: expected an earlier run of {instrument!r}, found {found!r}. Give a new folder.")
 
 
 def _is_run(out: Path) -> bool:
     try:
-        return isinstance(_read_json(out / "result.json").get("instrument"), str)
+        return isinstance(_read_json(out / RESULT).get("instrument"), str)
     except UsageError:
         return False
 
 
 def _foreign_files(out: Path) -> set[str]:
     """Files beside those of a run; a table has three, so that a single one which somebody put there is foreign."""
-    found = contents(out).difference(map(str, _read_json(out / "result.json").get("files") or ()))
+    found = contents(out).difference(map(str, _read_json(out / RESULT).get("files") or ()))
     tables = ({f"tables/{Path(file).stem}{ending}" for ending in TABLE_ENDINGS} for file in found)
     return found.difference(FILES, *(files for files in tables if files <= found))
 
@@ -121,14 +122,23 @@ def _as_kept(section: Section, origin: Origin) -> Section:
 def _write_tables(folder: Path, tables: list[Table]) -> None:
     import pyarrow.parquet as pq
 
-    names: set[str] = set()
-    for table in tables:
+    for name, table in zip(_table_names(tables), tables, strict=True):
         folder.mkdir(exist_ok=True)
-        name = free_name(table.name, names)
-        names.add(name)
         (folder / f"{name}.csv").write_text(table.to_csv(), encoding="utf-8", newline="\n")
         (folder / f"{name}.tex").write_text(table.to_latex(), encoding="utf-8", newline="\n")
         pq.write_table(table.to_arrow(), folder / f"{name}.parquet")
+
+
+def table_files(section: Section) -> list[str]:
+    """The files of a section's tables, within a run's folder."""
+    return [f"tables/{name}{ending}" for name in _table_names(section.tables) for ending in TABLE_ENDINGS]
+
+
+def _table_names(tables: list[Table]) -> list[str]:
+    names: list[str] = []
+    for table in tables:
+        names.append(free_name(table.name, names))
+    return names
 
 
 def _write_json(path: Path, value: Mapping[str, Any]) -> None:

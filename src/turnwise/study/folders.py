@@ -9,10 +9,9 @@ from pathlib import Path
 from turnwise.errors import UsageError
 from turnwise.report import Run, Section, read_run
 from turnwise.report.anchor import free_name
+from turnwise.report.run import RESULT
 from turnwise.study.book import BOOK, Step, read_steps
 from turnwise.study.page import step_sections
-
-RESULT = "result.json"  # of a run
 
 
 @dataclass(frozen=True, eq=False)

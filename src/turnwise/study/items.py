@@ -84,12 +84,14 @@ def _told_apart(items: Items) -> Items:
 
 
 def _overlap(folder: Path, run: Run) -> Named:
+    from turnwise.overlap.result import PARTS  # here, for a room takes its time to be imported
+
     table = pq.read_table(folder / "matches.parquet")
     threshold = float(run.data.get("threshold", 0.8))
     ids = table["id"].to_pylist()
     ratio = table["ratio"].to_numpy()
     # Parts of dialogues are called `dialogue#3`; a whole dialogue, or the row of a table, may have a # of its own.
-    is_part = run.data.get("unit", "sample") in ("turn", "sample")
+    is_part = run.data.get("unit", "sample") in PARTS
     dialogues = [one.rpartition("#")[0] or one for one in ids] if is_part else ids
     keys = [(one,) for one in ids]
     yield ("", f"share over {threshold:g}"), _mean(keys, dialogues, (ratio > threshold).astype(float), "low")

@@ -28,9 +28,9 @@ from turnwise.corpus import Corpus, resplit
 from turnwise.errors import MissingExtraError, TurnwiseError, UsageError
 from turnwise.instruments import INSTRUMENTS, Bench, CorpusShown, Progress
 from turnwise.record import Origin, version
-from turnwise.report import Run, read_run, render, write_run
+from turnwise.report import read_run, render, write_run
 from turnwise.report.anchor import free_name, slug
-from turnwise.report.run import FILES, TABLE_ENDINGS
+from turnwise.report.run import FILES, table_files
 from turnwise.study.book import Book, Step, at_work, check_own
 from turnwise.study.compare import compare, section_of
 from turnwise.study.folders import read_runs
@@ -479,21 +479,13 @@ def is_whole(run: Path) -> bool:
         kept = read_run(run)
     except UsageError:
         return False
-    return all((run / name).is_file() for name in (*FILES, *kept.files, *_tables(kept)))
-
-
-def _tables(run: Run) -> list[str]:
-    """The files of a run's tables."""
-    names: list[str] = []
-    for table in run.section.tables:
-        names.append(free_name(table.name, set(names)))
-    return [f"tables/{name}{ending}" for name in names for ending in TABLE_ENDINGS]
+    return all((run / name).is_file() for name in (*FILES, *kept.files, *table_files(kept.section)))
 
 
 def _clear_tables(run: Path) -> None:
     """Delete the tables of a run that is made again: one that has lost a file would pass for somebody else's."""
     with suppress(UsageError):  # nothing is there, or nothing that can be read
-        for name in _tables(read_run(run)):
+        for name in table_files(read_run(run).section):
             (run / name).unlink(missing_ok=True)
     with suppress(OSError):  # there is none, or it holds something else
         (run / "tables").rmdir()
