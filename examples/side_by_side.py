@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 from typing import Any
 
 Row = dict[str, Any]  # with the keys corpus, variant and seed
@@ -48,7 +48,7 @@ def run(
     make: Callable[[argparse.Namespace, str, int], Row],
     told: Callable[[Row], str],
 ) -> None:
-    """Make the rows that are missing, so many at a time; begin none after the given time."""
+    """Make the rows that are missing, so many at a time; begin none after the given time, or once a run gave up."""
     if arguments.one:
         from turnwise.model import graphs
 
@@ -57,13 +57,14 @@ def run(
         return
     if arguments.settings and arguments.out == rows:
         sys.exit("Changed settings are a trial: give --out, so that its rows do not pass for the study's.")
-    start, lock = time.monotonic(), Lock()
+    start, lock, has_failed = time.monotonic(), Lock(), Event()
 
     def work(one: tuple[str, int]) -> bool:
-        if time.monotonic() - start > arguments.begin_within:
+        if time.monotonic() - start > arguments.begin_within or has_failed.is_set():
             return True
         row = _made(one)
         if row is None:
+            has_failed.set()  # what ends one at every attempt most likely ends all
             return False
         with lock:
             keep([*read(arguments.out), row], arguments.out)

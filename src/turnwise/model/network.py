@@ -7,12 +7,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from turnwise.errors import UsageError
+from turnwise.model import replayed
 from turnwise.model.batch import Batch, Output
 from turnwise.model.cross_entropy import mean_cross_entropy
 from turnwise.model.decoder import LSTMDecoder, Progress
 from turnwise.model.encoder import Encoding, HierarchicalEncoder, LSTMEncoder
 from turnwise.model.settings import Settings
-from turnwise.model.transformer import TransformerDecoder, TransformerEncoder, Written
+from turnwise.model.transformer import TransformerDecoder, TransformerEncoder, TransformerLayers, Written
 
 ENCODERS = {
     "lstm": LSTMEncoder,
@@ -40,8 +41,14 @@ class Seq2Seq(nn.Module):
     def forward(self, batch: Batch, *, attention: bool = False) -> Output:
         """Over the true responses (teacher forcing); a transformer gives its attention only if asked for it."""
         words = self._response(batch.response[:, :-1])
+        if isinstance(self.decoder, TransformerDecoder) and not attention and replayed.is_worth_it(self, words):
+            return self._replayed(self.dropout(self.words(batch.context)), words, batch)
         output: Output = self.decoder(words, batch.response_length, self.read(batch), attention=attention)
         return output
+
+    def _replayed(self, context: Tensor, response: Tensor, batch: Batch) -> Output:
+        layers = TransformerLayers(self.encoder, self.decoder)  # type: ignore[arg-type]
+        return Output(replayed.replay(layers, context, response, batch.utterance, batch.length), None, None)
 
     def read(self, batch: Batch) -> Encoding:
         """The contexts, as the decoder is given them."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 import torch
@@ -142,13 +143,17 @@ class TransformerEncoder(nn.Module):
 
     def forward(self, words: Tensor, batch: Batch) -> Encoding:
         """From embedded contexts (batch, tokens, width)."""
-        is_real = batch.utterance >= 0
+        return self.over(words, batch.utterance, batch.length)
+
+    def over(self, words: Tensor, utterance: Tensor, length: Tensor) -> Encoding:
+        """The same from what it needs of a batch."""
+        is_real = utterance >= 0
         x = words * math.sqrt(words.shape[-1]) + positions(0, words)
         for layer in self.layers:
             x = layer(x, is_real[:, None, None])
         x = self.norm(x)
-        summary = (x * is_real[..., None]).sum(1) / batch.length[:, None]
-        return Encoding(Memory(x, batch.utterance), None, summary)
+        summary = (x * is_real[..., None]).sum(1) / length[:, None]
+        return Encoding(Memory(x, utterance), None, summary)
 
 
 class Written(NamedTuple):
@@ -214,6 +219,23 @@ class TransformerDecoder(nn.Module):
             grown.append(places)
             asked.append(query)
         return self.norm(x), written._replace(past=tuple(grown), steps=written.steps + words.shape[1]), asked
+
+
+@dataclass(frozen=True)
+class TransformerLayers:
+    """All layers as one function of tensors alone; two are the same where they hold the same modules."""
+
+    encoder: TransformerEncoder
+    decoder: TransformerDecoder
+
+    def parameters(self) -> list[nn.Parameter]:
+        """The weights of both."""
+        return [*self.encoder.parameters(), *self.decoder.parameters()]
+
+    def __call__(self, context: Tensor, response: Tensor, utterance: Tensor, length: Tensor) -> Tensor:
+        """What the output layer reads, from embedded contexts and responses and a batch's `utterance` and `length`."""
+        output: Output = self.decoder(response, length, self.encoder.over(context, utterance, length))
+        return output.states
 
 
 def positions(first: int, words: Tensor) -> Tensor:

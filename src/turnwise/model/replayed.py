@@ -1,0 +1,100 @@
+"""A transformer's layers in training as one captured run: a thousand small kernels, launched once.
+
+Weights are not copied: a captured pass reads them where they lie, and there the optimiser changes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from turnwise.model import graphs
+
+
+class Layers(Protocol):
+    """What computes one tensor from several; equal where its weights are the same ones."""
+
+    def parameters(self) -> Sequence[nn.Parameter]:
+        """The weights."""
+        ...
+
+    @property
+    def __call__(self) -> Callable[..., Tensor]:
+        """Over some tensors."""
+        ...
+
+
+def is_worth_it(module: nn.Module, like: Tensor) -> bool:
+    """Whether a pass is one of thousands that go back, on a GPU."""
+    return module.training and torch.is_grad_enabled() and like.is_cuda
+
+
+def replay(layers: Layers, *given: Tensor) -> Tensor:
+    """What the layers compute; differentiable once, by the tensors and by the weights."""
+    dtype = torch.get_autocast_dtype(given[0].device.type)
+    make = Make(layers, dtype if torch.is_autocast_enabled(given[0].device.type) else None)
+    out: Tensor = _Replayed.apply(make, len(given), *given, *layers.parameters())  # type: ignore[no-untyped-call]
+    return out
+
+
+@dataclass(frozen=True)
+class Make:
+    """Makes runs of some layers; the layers themselves and the precision tell them from others."""
+
+    layers: Layers
+    dtype: torch.dtype | None  # of autocast
+
+    def __call__(self, *given: Tensor | None) -> Pass:
+        """A run over these tensors."""
+        return Pass(self, [one for one in given if one is not None])
+
+
+class Pass:
+    """One pass forward and backward, recorded by autograd."""
+
+    def __init__(self, make: Make, given: Sequence[Tensor]) -> None:
+        self.make = make
+        self.given = [one.detach().requires_grad_(one.is_floating_point()) for one in given]
+        self.out: Tensor | None = None
+
+    def forward(self) -> tuple[Tensor]:
+        """What the layers compute."""
+        with torch.enable_grad(), self._precision():
+            self.out = self.make.layers(*self.given)
+        return (self.out.detach(),)
+
+    def _precision(self) -> AbstractContextManager[Any]:
+        """Weights in short precision are not kept from an earlier pass: a captured one would read old weights."""
+        kind, dtype = self.given[0].device.type, self.make.dtype
+        return torch.autocast(kind, dtype=dtype, enabled=dtype is not None, cache_enabled=False)
+
+    def backward(self, *gradients: Tensor | None) -> list[Tensor | None]:
+        """The gradients of what is given, and then of the weights."""
+        assert self.out is not None
+        weights = self.make.layers.parameters()
+        wanted = [one for one in self.given if one.requires_grad]
+        found = iter(torch.autograd.grad(self.out, [*wanted, *weights], gradients[0], allow_unused=True))
+        return [*(next(found) if one.requires_grad else None for one in self.given), *found]
+
+
+class _Replayed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, make: Make, count: int, *tensors: Tensor) -> Tensor:
+        ctx.run = run = graphs.take(make, tensors[:count], goes_back=True)
+        out = run.forward()[0]
+        assert out is not None
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        run, ctx.run = ctx.run, None
+        if run is None:
+            raise RuntimeError("These layers run backward once: what they computed is gone afterwards.")
+        return (None, None, *run.backward(gradient))
