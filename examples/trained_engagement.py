@@ -1,16 +1,15 @@
 """Predictors of remaining depth on the paper's corpora, held against people: the engage tables of docs/results.md.
 
-    python examples/trained_engagement.py corpora/ --gather data/    # a Parquet file for each corpus
+    python examples/all_studies.py gather data/ corpora/     # a Parquet file for each corpus
     python examples/trained_engagement.py corpora/ --human dailydialog_human/ --device cuda --workers 6
     python examples/trained_engagement.py --table depth      # as the paper's Tables 1 and 2
     python examples/trained_engagement.py --table people     # DailyDialog-Human, beside the paper's Table 3
 
-`data/` holds a folder for each corpus as it is published; chitchat is built in. Those without a training split are
-dealt anew: a tenth of their dialogues for validation, a tenth for the test. A variant names a corpus, or `mixture` for
-all of them, and the predecessors that are averaged: `dailydialog-h2`. More words change one option of the paper's
-Table 5: `mixture-h0-sigmoid`, `mixture-h0-shuffled`, `mixture-h0-human`, which is selected by people; its half of
-DailyDialog-Human is not reported. Every predictor is reported on the other half. `dailydialog-h2-frozen` fits the
-linear layer alone, `dailydialog-h2-frozen-mpnet` on a larger encoder, which computes in bfloat16: a CPU will do.
+A variant names a corpus, or `mixture` for all of them, and the predecessors that are averaged: `dailydialog-h2`. More
+words change one option of the paper's Table 5: `mixture-h0-sigmoid`, `mixture-h0-shuffled`, `mixture-h0-human`, which
+is selected by people; its half of DailyDialog-Human is not reported. Every predictor is reported on the other half.
+`dailydialog-h2-frozen` fits the linear layer alone, `dailydialog-h2-frozen-mpnet` on a larger encoder, which computes
+in bfloat16: a CPU will do.
 """
 
 from __future__ import annotations
@@ -45,19 +44,6 @@ GROUPS = {
     ),
     "ablations": tuple(f"{MIXTURE}-h{2 if more == 'flat' else 0}-{more}" for more in ABLATIONS),
 }
-
-
-def gather(data: Path, corpora: Path) -> None:
-    """Every corpus as one Parquet file with training, validation and test splits."""
-    from turnwise.corpus import load, resplit, write
-
-    corpora.mkdir(parents=True, exist_ok=True)
-    for name in CORPORA:
-        found = load(data / name if name in PAPERS else name)
-        if "train" not in found.splits:
-            found = resplit(found, validation=len(found) // 10, test=len(found) // 10, seed=0)
-        write(found, corpora / f"{name}.parquet", to="parquet", overwrite=True)
-        print(name, found.splits)
 
 
 def options_of(words: Sequence[str]) -> dict[str, Any]:
@@ -265,7 +251,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     side_by_side.add_options(parser, ROWS)
     parser.add_argument("--name", default="engage", help="of the study, in rows")
-    parser.add_argument("--gather", type=Path, help="write the corpora that are there as published into one folder")
     parser.add_argument("--human", type=Path, help="DailyDialog-Human")
     parser.add_argument("--encoder", default="minilm")
     parser.add_argument("--steps", type=int, help="instead of the recipe's")
@@ -275,9 +260,6 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.table:
         print((depth_table if arguments.table == "depth" else people_table)(side_by_side.read(ROWS)))
-        return
-    if arguments.gather:
-        gather(arguments.gather, arguments.corpus)
         return
     names = [name for given in arguments.variants for name in GROUPS.get(given, (given,))]
     side_by_side.run(arguments, names, rows=ROWS, make=trained, told=_told)
