@@ -26,11 +26,11 @@ from turnwise.instruments import INSTRUMENTS, Progress
 from turnwise.model import load, train
 from turnwise.report import read_run, render
 from turnwise.study import Gate, Step, Study, compare, pass_gates, plan_of, read_runs, run_study
+from turnwise.study.dry_run import foreseen, planned
 from turnwise.study.folders import joined_sections, missing_steps
 from turnwise.study.keys import fingerprint
 from turnwise.study.page import overall
 from turnwise.study.plan import read_plan
-from turnwise.study.running import foreseen, planned
 
 NAMES = ["corpus-small", "overlap-small", "distract-small", "probe-small"]
 Table = Callable[..., dict[str, Any]]
@@ -467,7 +467,7 @@ def test_a_dry_run_says_what_would_be_left_out_and_what_is_compared(
 
     table = {"corpora": {"small": "concierge"}, "models": {"m": "gpt"}, "distract": {}}
     plan = plan_of({**table, "against": str(tmp_path / "none")})
-    monkeypatch.setattr("turnwise.study.running.found_source", missing)
+    monkeypatch.setattr("turnwise.study.at_hand.found_source", missing)
     rows = planned(plan, tmp_path / "s", given={"small": small})
     assert [row["step"] for row in rows] == ["corpus-small", "distract-small", "compared"]
     assert rows[1]["state"] == "would be left out: A dialogue model needs an extra: pip install 'turnwise[models]'"

@@ -269,8 +269,8 @@ def _rows(one: Change, letters: Mapping[str, str]) -> list[list[str]]:
 
 
 def _show_plan(plan: Plan, out: Path, *, json: bool) -> None:
+    from turnwise.study.dry_run import planned
     from turnwise.study.forecast import forecast
-    from turnwise.study.running import planned
 
     rows = planned(plan, out)
     if json:
