@@ -1,13 +1,8 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from html import unescape
@@ -18,18 +13,14 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed: pip install 'turnwise[models]'")
 
-from turnwise.atomic import MARK
 from turnwise.corpus import Corpus, generate
-from turnwise.corpus.write import write
-from turnwise.errors import MissingExtraError, OutputError, UsageError
+from turnwise.errors import MissingExtraError
 from turnwise.instruments import INSTRUMENTS, Progress
 from turnwise.model import load, train
 from turnwise.report import read_run, render
-from turnwise.study import Gate, Step, Study, compare, pass_gates, plan_of, read_runs, run_study
-from turnwise.study.dry_run import foreseen, planned
-from turnwise.study.folders import joined_sections, missing_steps
+from turnwise.study import Step, Study, compare, plan_of, run_study
+from turnwise.study.folders import joined_sections
 from turnwise.study.keys import fingerprint
-from turnwise.study.page import overall
 from turnwise.study.plan import read_plan
 
 NAMES = ["corpus-small", "overlap-small", "distract-small", "probe-small"]
@@ -218,37 +209,6 @@ def test_models_are_not_asked_what_they_learnt_where_a_corpus_has_one_split(
     assert "small has one split" in found.report.read_text(encoding="utf-8")
 
 
-def test_a_dry_run_says_what_is_done_and_writes_nothing(
-    study: Study, small: Corpus, table: Table, tmp_path: Path
-) -> None:
-    changed = plan_of(table(overlap={"threshold": 0.7}))
-    before = sorted(study.folder.rglob("*"))
-    rows = planned(changed, study.folder, given={"small": small})
-    assert [row["state"] for row in rows] == ["done", "to do", "done", "done"]
-    assert [row["dialogues"] for row in rows] == [120] * 4
-    assert sorted(study.folder.rglob("*")) == before
-    fresh = planned(changed, tmp_path / "none", given={"small": small})
-    assert [row["state"] for row in fresh] == ["to do", "to do", "to do, with training", "to do, with training"]
-    assert not (tmp_path / "none").exists()
-    assert {(row["seconds"], row["training_seconds"]) for row in fresh} == {(None, None)}
-
-
-def test_a_dry_run_knows_what_steps_took_last_time(study: Study, small: Corpus, table: Table) -> None:
-    took = {step.name: step for step in study.steps}
-    changed = plan_of(table(overlap={"threshold": 0.7}, distract={"sets": ["rare-end"], "limit": 3}))
-    rows = {row["step"]: row for row in planned(changed, study.folder, given={"small": small})}
-    assert rows["overlap-small"]["seconds"] == took["overlap-small"].seconds > 0
-    distract = took["distract-small"]  # both models were trained when they were first asked
-    assert distract.seconds > distract.training > 0
-    assert took["probe-small"].training == 0
-    assert rows["distract-small"]["seconds"] == pytest.approx(distract.seconds - distract.training)
-    assert rows["probe-small"]["seconds"] is None  # it is done
-    models = {name: {**one, "seed": 9} for name, one in table()["models"].items()}
-    anew = {row["step"]: row for row in planned(plan_of(table(models=models)), study.folder, given={"small": small})}
-    known = (anew["distract-small"]["seconds"], anew["distract-small"]["training_seconds"])
-    assert known == (distract.seconds, distract.training)
-
-
 def test_a_failure_is_shown_and_the_others_go_on(
     small: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -377,39 +337,6 @@ def test_the_plan_is_kept_and_the_page_says_how_models_were_trained(
         assert f"model_two:preset=static-ui,insert=0.7,attention_loss=1*sum,{usual},seed=1,{changed}" in parts
 
 
-def test_a_dry_run_sees_all_that_is_not_there(small: Corpus, table: Table, tmp_path: Path) -> None:
-    models = {"new": table()["models"]["one"], "gone": str(tmp_path / "none"), "empty": str(tmp_path)}
-    told = {"corpora": {"small": "x"}, "models": models, "against": str(tmp_path / "nowhere"), "distract": {}}
-    plan = plan_of({**told, "engage": {"human": [str(tmp_path / "nohuman")]}})
-    rows = {row["step"]: row["state"] for row in planned(plan, tmp_path / "s", given={"small": small})}
-    assert list(rows) == ["corpus-small", "model gone", "model empty", "distract-small", "engage-small", "compared"]
-    assert [name for name, state in rows.items() if state.startswith("would fail: ")] == [
-        "model gone", "model empty", "engage-small", "compared",
-    ]  # fmt: skip
-    assert rows["distract-small"] == "to do, with training"
-    assert f"[engage] human: expected a file or folder at '{tmp_path / 'nohuman'}'" in rows["engage-small"]
-    assert [one.partition(" will fail: ")[0] for one in foreseen(plan)] == [
-        "model gone", "model empty", "engage", "compared",
-    ]  # fmt: skip
-
-
-def test_rated_turns_that_are_not_there_are_told_before_any_work(
-    small: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    break_off(monkeypatch, "engage")
-    plan = plan_of({"corpora": {"small": "x"}, "engage": {"human": [str(tmp_path / "nohuman")]}})
-    found = run_study(plan, tmp_path / "s", given={"small": small})
-    assert [one.name for one in found.failed] == ["engage-small"]
-
-
-@pytest.mark.parametrize("is_dry", [True, False])
-def test_a_device_that_is_none_is_told_before_anything_is_written(small: Corpus, tmp_path: Path, is_dry: bool) -> None:
-    plan = plan_of({"corpora": {"small": "x"}, "device": "cdua", "overlap": {}})
-    with pytest.raises(UsageError, match="Unknown device 'cdua'"):
-        (planned if is_dry else run_study)(plan, tmp_path / "s", given={"small": small})
-    assert not (tmp_path / "s").exists()
-
-
 def test_a_corpus_that_is_not_there_is_told_with_where_it_was_looked_for(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text('[corpora]\nchats = "none.jsonl"\n[overlap]\n')
     found = run_study(read_plan(tmp_path / "study.toml"), tmp_path / "s")
@@ -459,72 +386,6 @@ def test_what_is_not_installed_is_left_out_without_a_failure(
     assert "pip install &#39;turnwise[demo]&#39;" in found.report.read_text(encoding="utf-8")
 
 
-def test_a_dry_run_says_what_would_be_left_out_and_what_is_compared(
-    small: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def missing(*arguments: Any, **options: Any) -> Any:
-        raise MissingExtraError("A dialogue model", "models")
-
-    table = {"corpora": {"small": "concierge"}, "models": {"m": "gpt"}, "distract": {}}
-    plan = plan_of({**table, "against": str(tmp_path / "none")})
-    monkeypatch.setattr("turnwise.study.at_hand.found_source", missing)
-    rows = planned(plan, tmp_path / "s", given={"small": small})
-    assert [row["step"] for row in rows] == ["corpus-small", "distract-small", "compared"]
-    assert rows[1]["state"] == "would be left out: A dialogue model needs an extra: pip install 'turnwise[models]'"
-    assert rows[2]["state"].startswith("would fail: ")
-    run_study(plan_of(table), tmp_path / "s", given={"small": small})
-    again = planned(replace(plan, against=str(tmp_path / "s")), tmp_path / "t", given={"small": small})
-    assert again[2]["state"] == "to do"
-    done = run_study(plan, tmp_path / "s", given={"small": small})
-    assert [(one.name, one.state) for one in done.steps][1:] == [("distract-small", "skipped"), ("compared", "failed")]
-
-
-def break_off(monkeypatch: pytest.MonkeyPatch, instrument: str) -> None:
-    def broken_off(bench: Any, wish: Any) -> Path:
-        raise KeyboardInterrupt
-
-    monkeypatch.setitem(INSTRUMENTS, instrument, replace(INSTRUMENTS[instrument], run=broken_off))
-
-
-def test_what_was_measured_on_other_dialogues_does_not_pass_for_a_study_that_was_broken_off(
-    small: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan, folder = plan_of({"corpora": {"small": "concierge"}, "overlap": {}}), tmp_path / "s"
-    before = run_study(plan, folder, given={"small": small})
-    later = generate(dialogues=90, seed=4)
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        break_off(patch, "overlap")
-        run_study(plan, folder, given={"small": later})
-    assert [(one.name, one.run.data["dialogues"]) for one in read_runs([folder])] == [("corpus-small", 90)]
-    (shut,) = pass_gates([Gate("overlap", "mean", max=1)], read_runs([folder]), missing_steps([folder]))
-    assert (shut.is_open, shut.reason) == (False, "overlap-small is not yet run")
-    (_, shown) = joined_sections([folder])
-    assert (shown[0].state, shown[1].lead) == ("pending", "Not yet run.")
-    assert overall([shown]) == "Not yet run: Overlap: small."
-    (_, row) = planned(plan, folder, given={"small": later})
-    assert (row["state"], row["seconds"]) == ("to do", before.steps[1].seconds)
-    assert [one.state for one in run_study(plan, folder, given={"small": later}).steps] == ["done", "done"]
-
-
-def test_a_comparison_that_was_broken_off_is_not_yet_run(
-    small: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table = {"corpora": {"small": "concierge"}, "overlap": {}}
-    run_study(plan_of(table), tmp_path / "earlier", given={"small": small})
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        break_off(patch, "corpus")
-        run_study(plan_of({**table, "against": str(tmp_path / "earlier")}), tmp_path / "s", given={"small": small})
-    assert {one.name: one.state for one in missing_steps([tmp_path / "s"])} == dict.fromkeys(
-        ("corpus-small", "overlap-small", "compared"), "pending"
-    )
-
-
-def test_a_study_that_was_killed_in_its_first_moment_goes_on(small: Corpus, tmp_path: Path) -> None:
-    (tmp_path / f"{MARK}0123456789ab-1-x.json").write_text("")
-    found = run_study(plan_of({"corpora": {"small": "concierge"}, "overlap": {}}), tmp_path, given={"small": small})
-    assert found.failed == []
-
-
 def test_records_that_were_left_out_since_are_told(tmp_path: Path) -> None:
     chats = tmp_path / "chats.jsonl"
     turns = [{"role": role, "content": f"{role} speaks"} for role in ("user", "assistant")]
@@ -546,87 +407,6 @@ def test_an_encoder_of_another_version_is_asked_anew(monkeypatch: pytest.MonkeyP
     assert fingerprint("org/encoder") == "org/encoder"
 
 
-def test_a_second_study_in_the_folder_at_the_same_time_is_told_in_one_line(
-    small: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    words = ("study", "--corpus", "concierge", "--limit", "4", "--instruments", "overlap", "--out")
-    told: list[tuple[int, str]] = []
-
-    def overlap(bench: Any, wish: Any) -> Path:
-        second = [sys.executable, "-m", "turnwise", *words, str(tmp_path / "s")]
-        done = subprocess.run(second, capture_output=True, text=True)
-        told.append((done.returncode, done.stderr))
-        return INSTRUMENTS["corpus"].run(bench, None)
-
-    monkeypatch.setitem(INSTRUMENTS, "overlap", replace(INSTRUMENTS["overlap"], run=overlap))
-    plan = plan_of({"corpora": {"small": "concierge"}, "overlap": {}})
-    run_study(plan, tmp_path / "s", given={"small": small})
-    ((code, said),) = told
-    assert (code, said.count("\n")) == (2, 1)
-    assert f"{tmp_path / 's'}: another study is at work in this folder" in said
-
-
-TOGETHER = """
-import sys, time
-from pathlib import Path
-from turnwise.errors import OutputError
-from turnwise.study.book import Book, at_work
-
-for number in range(40):
-    folder = Path(sys.argv[1]) / str(number)
-    while time.time() < float(sys.argv[2]) + number * 0.05:
-        pass
-    try:
-        with at_work(folder):
-            Book.open(folder, "title", [], {})
-            (folder / "runs").mkdir(exist_ok=True)
-            print("at work")
-    except OutputError as error:
-        print(error)
-"""
-
-
-def test_studies_that_begin_in_the_same_instant_in_a_new_folder_know_each_other(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", TOGETHER, str(tmp_path), str(time.time() + 3)]
-    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    for lines in zip(*(one.communicate()[0].splitlines() for one in both), strict=True):
-        assert "at work" in lines
-        assert all(line == "at work" or "another study is at work" in line for line in lines)
-    assert [one.returncode for one in both] == [0, 0]
-
-
-def test_of_two_studies_that_are_called_together_one_is_done(tmp_path: Path) -> None:
-    words = ("study", "--corpus", "concierge", "--limit", "4", "--instruments", "overlap", "--out", str(tmp_path / "s"))
-    command = [sys.executable, "-m", "turnwise", *words]
-    both = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    ends = [(one.communicate()[1], one.returncode) for one in both]
-    assert 0 in [code for _, code in ends]
-    assert all(code == 0 or (code == 2 and "another study is at work" in said) for said, code in ends)
-    assert missing_steps([tmp_path / "s"]) == []
-
-
-def test_a_folder_is_free_again_when_the_study_in_it_is_killed(small: Corpus, tmp_path: Path) -> None:
-    code = "import sys; from turnwise.study.book import at_work\nwith at_work(sys.argv[1]): print(); sys.stdin.read()"
-    command = [sys.executable, "-c", code, str(tmp_path / "s")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        assert other.stdout is not None
-        other.stdout.readline()
-        plan = plan_of({"corpora": {"small": "concierge"}, "overlap": {}})
-        with pytest.raises(OutputError, match="another study is at work"):
-            run_study(plan, tmp_path / "s", given={"small": small})
-        other.kill()
-        other.wait()
-        assert run_study(plan, tmp_path / "s", given={"small": small}).failed == []
-
-
-def test_a_folder_of_somebody_else_is_refused(small: Corpus, tmp_path: Path) -> None:
-    (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(OutputError, match="expected a new folder or an earlier study"):
-        run_study(plan_of({"corpora": {"small": "concierge"}, "overlap": {}}), tmp_path, given={"small": small})
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
-    assert (tmp_path / "mine.txt").read_text() == "mine"
-
-
 def test_a_watcher_is_told_of_every_step(small: Corpus, tmp_path: Path) -> None:
     told: list[str] = []
 
@@ -643,63 +423,3 @@ def test_a_watcher_is_told_of_every_step(small: Corpus, tmp_path: Path) -> None:
     assert told == [
         "corpus-small begins", "corpus-small is done", "overlap-small begins", "overlap-small is done",
     ]  # fmt: skip
-
-
-def test_a_study_that_is_killed_ten_times_ends_with_the_numbers_of_an_unbroken_one(
-    small: Corpus, study: Study, tmp_path: Path
-) -> None:
-    """Killed without warning, at moments drawn from the whole time that an unbroken one takes."""
-    write(small, tmp_path / "small.parquet", to="parquet")
-    plan = tmp_path / "study.toml"
-    plan.write_text(PLAN, encoding="utf-8")
-    command = [sys.executable, "-m", "turnwise", "study", str(plan), "--quiet", "--out"]
-    begin = time.monotonic()
-    subprocess.run([*command, str(tmp_path / "whole")], check=True, capture_output=True)
-    whole, rng = time.monotonic() - begin, random.Random(0)
-    unbroken = numbers(tmp_path / "whole")
-    assert list(unbroken) == NAMES
-    kills, in_folder, folder = 0, 0, tmp_path / "killed"
-    while kills < 10 or in_folder == 0:  # a folder that is finished without a kill shows nothing
-        process = subprocess.Popen([*command, str(folder)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(rng.uniform(0.2, 0.9) * whole)
-        process.send_signal(signal.SIGKILL)
-        if process.wait() == 0:  # it had come to its end before: compare, and begin anew
-            assert numbers(folder) == unbroken
-            shutil.rmtree(folder)
-            in_folder = 0
-            continue
-        assert process.returncode == -signal.SIGKILL
-        kills, in_folder = kills + 1, in_folder + 1
-    subprocess.run([*command, str(folder)], check=True, capture_output=True)
-    assert numbers(folder) == unbroken
-
-
-def numbers(folder: Path) -> dict[str, Any]:
-    steps = json.loads((folder / "study.json").read_text())["steps"]
-    return {one["name"]: read_run(folder / one["run"]).data for one in steps}
-
-
-PLAN = """
-[corpora]
-small = "small.parquet"
-
-[models.one]
-preset = "static-ui"
-insert = 0.7
-context_turns = 4
-train_limit = 40
-validation_limit = 5
-bleu_samples = 0
-set = { layers = 1, width = 8, embedding = 8, vocabulary = 200, epochs = 2, batch_size = 32 }
-
-[overlap]
-
-[distract]
-sets = ["random-0.5", "rare-end"]
-limit = 8
-
-[probe]
-tasks = ["UtteranceLoc", "RecentTopic"]
-train_limit = 30
-limit = 12
-"""
