@@ -130,6 +130,17 @@ def mostly_zero_in_dialogues(rng: Rng, n: int) -> Sums:
     return mean((rng.random(size) < 0.05) * rng.random(size), clusters, bounds=(0.0, 1.0))
 
 
+def leaked(rng: Rng, n: int, *, alike: float) -> Sums:
+    """Yes in one of twenty, in dialogues of one to six turns, of which some are said yes to far more often than others.
+
+    alike: the spread of a beta distribution, from 0 (all turns of a dialogue are alike) on.
+    """
+    clusters = dialogues(rng, n)
+    by_dialogue = rng.beta(0.05 * alike, 0.95 * alike, size=n)
+    hits = rng.random(len(clusters.codes)) < by_dialogue[clusters.codes]
+    return mean(hits.astype(np.float64), clusters, bounds=(0.0, 1.0))
+
+
 def exponential(rng: Rng, n: int) -> Sums:
     """Very skewed values (skewness 2)."""
     return mean(rng.exponential(size=n))
@@ -322,9 +333,18 @@ CASES: Mapping[str, Case] = {
     "proportion of 0.05": Case(rare, lambda: 0.05),
     "mean of shares, 95 % of them 0": Case(mostly_zero, lambda: 0.025),
     "the same over dialogues": Case(mostly_zero_in_dialogues, lambda: 0.025),
+    "proportion of 0.05 over dialogues, hardly alike": Case(partial(leaked, alike=5.0), lambda: 0.05),
+    "proportion of 0.05 over dialogues, much alike": Case(partial(leaked, alike=0.2), lambda: 0.05),
 }
 # Shown with their misses by side: what is rare may be missing from a sample, and an interval with it.
-RARE = ("proportion of 0.3", "proportion of 0.05", "mean of shares, 95 % of them 0", "the same over dialogues")
+RARE = (
+    "proportion of 0.3",
+    "proportion of 0.05",
+    "proportion of 0.05 over dialogues, hardly alike",
+    "proportion of 0.05 over dialogues, much alike",
+    "mean of shares, 95 % of them 0",
+    "the same over dialogues",
+)
 
 
 @dataclass(frozen=True)

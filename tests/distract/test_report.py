@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from turnwise.distract.report import _level
-from turnwise.record import Score
+from turnwise.distract.report import DETAILS, _level, section_of
+from turnwise.distract.result import DistractResult, ModelResult, SetResult
+from turnwise.record import Origin, Score
 
 
 @pytest.mark.parametrize(
@@ -21,3 +22,24 @@ from turnwise.record import Score
 def test_a_verdict_needs_an_interval(value: float | None, interval: tuple[float, float] | None, level: str) -> None:
     score = Score(value, 3, interval, reason="no History" if value is None else None)
     assert _level(score) == level
+
+
+def measured(**ratios: tuple[float, tuple[float, float]]) -> ModelResult:
+    """A model by its ratio on each set; names have _ for -."""
+    sets = {
+        name.replace("_", "-"): SetResult({key: Score(value, 40, interval) for key in DETAILS}, 40, 0, 0)
+        for name, (value, interval) in ratios.items()
+    }
+    return ModelResult(None, sets)
+
+
+def test_a_verdict_names_its_set_and_is_no_good_news_where_another_set_draws_the_model() -> None:
+    steady = measured(random=(0.8, (0.7, 0.9)), rare_end=(0.9, (0.8, 1.1)))
+    drawn = measured(random=(0.8, (0.7, 0.9)), rare_end=(1.2, (1.1, 1.3)), frequent_end=(1.3, (1.2, 1.4)))
+    section = section_of(DistractResult({"steady": steady}, {}, Origin()))
+    assert section.verdict is not None
+    assert (section.verdict.level, "put in (random)" in section.verdict.headline) == ("good", True)
+    assert "more on" not in section.lead
+    section = section_of(DistractResult({"drawn": drawn}, {}, Origin()))
+    assert section.verdict is not None and section.verdict.level == "warn"
+    assert "drawn gives what was put in more on rare-end, frequent-end." in section.lead

@@ -17,8 +17,10 @@ from turnwise.engage.baselines import BASELINES
 from turnwise.engage.evaluate import SELECTED, evaluate, without_selected
 from turnwise.engage.human_sets import HumanSet, halves, item_key, pair_key, read_human
 from turnwise.engage.protocol import Dialogue, Floats
+from turnwise.engage.report import people_section
 from turnwise.errors import UsageError
 from turnwise.metrics import Resampling
+from turnwise.record import Score
 
 QUICK = Resampling(resamples=300, method="percentile")
 N = 40
@@ -388,3 +390,11 @@ def test_words_reach_0_725_on_dailydialog_human_and_pass_the_ceiling(data: Path)
     assert found["baselines"]["position"]["spearman"] is None  # every rated turn is the second
     assert (found["annotators"], found["annotators_in_all"], found["annotator_names"]) == (3, 24, None)
     assert found["note"] == "The file has 3 annotators per item; the paper says 5."
+
+
+def test_the_card_of_the_page_has_n_and_an_interval(people: HumanSet) -> None:
+    verdict = people_section(evaluate({"ours": known(people, noise=0.5)}, [people], resampling=QUICK)).verdict
+    assert verdict is not None and isinstance(verdict.number, Score)
+    low, high = verdict.number.interval or (1.0, 0.0)
+    assert low < (verdict.number.value or 0.0) < high
+    assert verdict.number.n == len(people)

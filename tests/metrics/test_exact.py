@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from turnwise.metrics import Pairs, mean_score, score_pairs
 from turnwise.metrics.bootstrap import estimate, score
-from turnwise.metrics.exact import clopper_pearson
+from turnwise.metrics.exact import clopper_pearson, korn_graubard
 from turnwise.metrics.statistic import Clusters, mean_of
 from turnwise.record import Score
 
@@ -89,3 +89,54 @@ def test_no_sample_of_rare_values_goes_without_an_interval() -> None:
         statistic = mean_of(values, clusters=Clusters.of(None, n=10), undefined="", bounds=UNIT)
         low, high = estimate(statistic).ends or (1.0, 0.0)
         assert low <= values.mean() <= high
+
+
+# --- Shares over dialogues --------------------------------------------------------------------------------------------
+
+
+def test_a_share_over_dialogues_is_worked_out_by_hand() -> None:
+    """2, 0, 1, 0 and 1 of four: a share of 0.2 with squares of 2.8, worth 0.16 / 0.00875 items before Student's t."""
+    from scipy import stats
+
+    worth = 0.16 / (5 / 4 * 2.8 / 20**2) * (stats.t.ppf(0.025, 19) / stats.t.ppf(0.025, 4)) ** 2
+    expected = (
+        stats.beta.ppf(0.025, 0.2 * worth, 0.8 * worth + 1),
+        stats.beta.ppf(0.975, 0.2 * worth + 1, 0.8 * worth),
+    )
+    assert korn_graubard(np.array([2.0, 0, 1, 0, 1]), np.full(5, 4.0), 0.95) == pytest.approx(expected)
+    values = [1.0, 1, 0, 0] + [0.0] * 4 + [1.0, 0, 0, 0] + [0.0] * 4 + [1.0, 0, 0, 0]
+    scored = share(values, ids=[place // 4 for place in range(20)])
+    assert scored.interval == pytest.approx(expected)
+    assert "interval:korn-graubard-0.95|" in scored.signature
+
+
+@pytest.mark.parametrize(("hits", "expected"), [(0, (0, 1 - 0.025 ** (1 / 50))), (7, (0.025 ** (1 / 50), 1))])
+def test_where_all_items_are_alike_every_dialogue_counts_as_one(hits: int, expected: tuple[float, float]) -> None:
+    assert korn_graubard(np.full(50, float(hits)), np.full(50, 7.0), 0.95) == pytest.approx(expected)
+
+
+def test_what_was_seen_in_two_dialogues_at_most_has_every_dialogue_count_as_one() -> None:
+    hits = np.zeros(100)
+    hits[:2] = 1  # of 7: as if items of a dialogue were unlike each other, which two cannot show
+    assert korn_graubard(hits, np.full(100, 7.0), 0.95) == pytest.approx(clopper_pearson(2 / 7, 100, 0.95))
+    hits[2] = 1
+    assert korn_graubard(hits, np.full(100, 7.0), 0.95)[1] < clopper_pearson(3 / 7, 100, 0.95)[1] / 2
+
+
+def test_items_that_repeat_their_dialogue_tell_nothing_more() -> None:
+    hits = np.array([1.0] * 12 + [0.0] * 38)
+    low, high = clopper_pearson(12, 50, 0.95)
+    assert korn_graubard(7 * hits, np.full(50, 7.0), 0.95) == pytest.approx((low, high), abs=0.012)
+
+
+@pytest.mark.parametrize("alike", [0.1, 0.5, 5.0])  # of a beta distribution: the smaller, the more alike a dialogue's
+@pytest.mark.parametrize(("share_of_all", "dialogues"), [(0.01, 60), (0.03, 30), (0.1, 20)])
+def test_rare_shares_are_covered_and_none_goes_without(share_of_all: float, dialogues: int, alike: float) -> None:
+    rng = np.random.default_rng(5)
+    covered = 0
+    for _ in range(400):
+        sizes = rng.poisson(6, dialogues) + 1
+        hits = rng.binomial(sizes, rng.beta(share_of_all * alike, (1 - share_of_all) * alike, dialogues))
+        low, high = korn_graubard(hits.astype(float), sizes.astype(float), 0.95)
+        covered += low <= share_of_all <= high
+    assert covered >= 0.92 * 400  # four standard errors of a simulation below 0.95 would be 0.906

@@ -37,6 +37,27 @@ def test_the_section_says_how_many_samples_leak() -> None:
     assert (section.verdict.written.text, section.verdict.level) == ("50.0%", "bad")
 
 
+def test_where_nothing_could_be_compared_nothing_is_said() -> None:
+    alone = Corpus.of([Dialogue((Turn("A", "hello"),), "one", "test")], name="test")
+    section = section_of(measure_with_examples(TRAIN, alone, choose=chosen_examples))
+    assert section.verdict is not None
+    assert (section.verdict.number, section.verdict.level) == (None, "info")
+
+
+def test_that_nothing_leaked_has_an_interval_too() -> None:
+    """None of 50 dialogues of five samples each: at most what 50 throws without a hit leave open."""
+    ids = pa.chunked_array([pa.array([f"c#{place // 5}#{place % 5}" for place in range(250)])])
+    result = OverlapResult(np.zeros(250), np.zeros(250, dtype=np.int64), 100, Origin("c"), ids=ids)
+    assert result.share(0.8).interval == pytest.approx((0, binomtest(0, 50).proportion_ci().high))
+    assert "share_over 0.8" not in result.to_dict()["reasons"]
+
+
+def test_a_share_that_has_no_interval_says_why() -> None:
+    ids = pa.chunked_array([pa.array(["c#0#0", "c#1#0"])])
+    result = OverlapResult(np.zeros(2), np.zeros(2, dtype=np.int64), 100, Origin("c"), ids=ids)
+    assert result.to_dict()["reasons"]["share_over 0.8"] == "an interval needs at least 3 dialogues, found 2"
+
+
 def test_a_share_has_an_interval_over_dialogues() -> None:
     """Ten of twenty dialogues leaked, all five samples of each: as sure as twenty coins, not as a hundred."""
     ids = pa.chunked_array([pa.array([f"c#{place // 5}#{place % 5}" for place in range(100)])])

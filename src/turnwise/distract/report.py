@@ -71,8 +71,8 @@ def section_of(result: DistractResult, *, pictures: Sequence[Picture] = ()) -> S
         anchor="distract",
         question="Does the model look at what matters?",
         blocks=[*_blocks(result), *(_transcript(*each) for one in pictures for each in _shown(one))],
-        lead=_lead(name, scores),
-        verdict=Verdict.of({model: _verdict(score) for model, score in scores.items()}),
+        lead=_lead(name, scores, {model: _worse_sets(one) for model, one in result.models.items()}),
+        verdict=Verdict.of({model: _verdict(name, one) for model, one in result.models.items()}),
         origin=result.origin,
     )
 
@@ -82,7 +82,7 @@ def _headline_set(result: DistractResult) -> str:
     return next((name for name in ("random-1.0", "random-0.7", "random-0.5") if name in names), names[0])
 
 
-def _lead(name: str, scores: Mapping[str, Score]) -> str:
+def _lead(name: str, scores: Mapping[str, Score], worse: Mapping[str, Sequence[str]]) -> str:
     told = {model: score for model, score in scores.items() if score.value is not None}
     without = [f"{model} has no DAS ratio: {score.reason}." for model, score in scores.items() if model not in told]
     if not told:
@@ -91,13 +91,24 @@ def _lead(name: str, scores: Mapping[str, Score]) -> str:
     return " ".join([
         f"On {name}, an utterance that was put in gets so many times the attention of an original turn before the "
         f"Query: {each}. 1 is no difference, and lower is better.",
+        *(f"{model} gives what was put in more on {', '.join(sets)}." for model, sets in worse.items() if sets),
         *without,
     ])  # fmt: skip
 
 
-def _verdict(score: Score) -> Verdict:
-    said = "times as much attention for a turn that was put in as for one that belongs there; 1 is no difference"
-    return Verdict(said, score, _level(score), ".2f")
+def _verdict(name: str, model: ModelResult) -> Verdict:
+    """The number of one set; no good news where the model is drawn to what was put in on another."""
+    score = model.sets[name]["das_ratio_of_means"]
+    said = f"times as much attention for a turn that was put in ({name}) as for one that belongs there"
+    level = _level(score)
+    is_mixed = level == "good" and _worse_sets(model)
+    return Verdict(f"{said}; 1 is no difference", score, "warn" if is_mixed else level, ".2f")
+
+
+def _worse_sets(model: ModelResult) -> list[str]:
+    """Sets on which distractions get more attention than History for sure."""
+    ratios = {name: one["das_ratio_of_means"] for name, one in model.sets.items()}
+    return [name for name, score in ratios.items() if _level(score) == "bad"]
 
 
 def _level(score: Score) -> Level:

@@ -150,7 +150,6 @@ def people_section(found: EngageEvaluation) -> Section:
     name, first = next(iter(found.sets.items()))
     model = next(iter(first.raters["models"]), None)
     score = None if model is None else first.raters["models"][model]["spearman"]
-    value = None if score is None else score.value
     return Section(
         title=TITLE,
         anchor=ANCHOR,
@@ -158,8 +157,8 @@ def people_section(found: EngageEvaluation) -> Section:
         blocks=[found.table(), *(_people_bars(name, one) for name, one in found.sets.items())],
         lead=_people_lead(name, first),
         verdict=None
-        if value is None
-        else Verdict(f"Spearman's correlation of {model} with people on {name}", value, _beats(first, model), ".2f"),
+        if score is None or score.value is None
+        else Verdict(f"Spearman's correlation of {model} with people on {name}", score, _beats(first, model), ".2f"),
         origin=found.origin,
     )
 

@@ -1,11 +1,16 @@
-"""Intervals of means of independent items at or beside a bound, where leaving out dialogues shows no error.
+"""Intervals of shares, and of means at or beside a bound, where leaving out dialogues shows too little of the error.
 
 Of n values that are 0 or 1, k of them 1, the interval of Clopper and Pearson (*The use of confidence or fiducial
 limits illustrated in the case of the binomial*, 1934) holds the share of the population at least as often as it says,
 also where k is 0 or n. Of values between two bounds of which all, or all but one, lie at one of them, the same interval
 for the share of the others gives the far end (a mean of values from 0 to 1 is at most the share that is not 0), and
 the near end is the bound itself: wide, but true. Without these, only samples in which something rare happens to occur
-twice would have an interval. Dialogues of several items have no such formula, and no interval there.
+twice would have an interval.
+
+Items of one dialogue are alike, so n of them tell less than n. Of values that are 0 or 1, the interval of Korn and
+Graubard (*Confidence intervals for proportions with small expected number of positive counts estimated from survey
+data*, 1998) is that of Clopper and Pearson for as many independent items as would err by as much. How alike they are
+cannot be seen where the rarer value occurs in two dialogues at most: then every dialogue counts as one item, no more.
 """
 
 from __future__ import annotations
@@ -17,8 +22,10 @@ import numpy as np
 from turnwise.metrics.jackknife import Made
 from turnwise.metrics.statistic import FloatArray, Interval, Mean, Statistic
 
+FEW = 2  # dialogues with the rarer value
 
-def clopper_pearson(hits: int, n: int, level: float) -> Interval:
+
+def clopper_pearson(hits: float, n: float, level: float) -> Interval:
     """The shares of which neither so many hits nor so few would be a surprise.
 
     >>> [round(end, 3) for end in clopper_pearson(2, 10, 0.95)]
@@ -32,15 +39,46 @@ def clopper_pearson(hits: int, n: int, level: float) -> Interval:
 
 
 def exact(statistic: Statistic, level: float) -> Made | None:
-    """The interval of 0/1 values, or of a mean at or beside a bound; None for all else."""
-    if not isinstance(statistic, Mean) or statistic.dialogues != statistic.n:
+    """The interval of 0/1 values, or of a mean of independent items at or beside a bound; None for all else."""
+    if not isinstance(statistic, Mean):
         return None
     low, high = _bounds_of(statistic)
     if not math.isfinite(high - low):
         return None
+    if statistic.dialogues != statistic.n:
+        return _of_dialogues(statistic, level) if (low, high) == (0.0, 1.0) else None
     shares = _shares((statistic.values - low) / (high - low), level)
     ends = shares and (low + (high - low) * shares[0], low + (high - low) * shares[1])
     return Made(ends, how={"interval": f"exact-{level:g}"}) if ends else None
+
+
+def _of_dialogues(statistic: Mean, level: float) -> Made | None:
+    if not np.isin(statistic.values, (0.0, 1.0)).all():
+        return None
+    hits, sizes = statistic.clusters.drawable().totals(statistic.items[statistic.scored]).T
+    ends = korn_graubard(hits, sizes, level)
+    return Made(ends, how={"interval": f"korn-graubard-{level:g}"})
+
+
+def korn_graubard(hits: FloatArray, sizes: FloatArray, level: float) -> Interval:
+    """The interval of a share over dialogues, from the hits and the items of each.
+
+    >>> [round(end, 3) for end in korn_graubard(np.array([2.0, 0.0, 1.0, 0.0, 1.0]), np.full(5, 4.0), 0.95)]
+    [0.027, 0.548]
+    """
+    from scipy.special import stdtrit
+
+    n, dialogues, tail = sizes.sum(), len(sizes), (1 - level) / 2
+    share = hits.sum() / n
+    squares = float(np.square(hits - share * sizes).sum())
+    if squares == 0:  # every dialogue has the same share: nothing tells how far another would be from it
+        worth = float(dialogues)
+    else:
+        error = dialogues / (dialogues - 1) * squares / n**2
+        worth = share * (1 - share) / error * (stdtrit(n - 1, tail) / stdtrit(dialogues - 1, tail)) ** 2
+    is_few = min(np.count_nonzero(hits), np.count_nonzero(hits < sizes)) <= FEW
+    worth = min(worth, dialogues if is_few else n)
+    return clopper_pearson(share * worth, worth, level)
 
 
 def _shares(values: FloatArray, level: float) -> Interval | None:

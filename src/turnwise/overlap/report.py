@@ -25,8 +25,6 @@ PIECES = {"reference": REFERENCE, "words": re.compile(r"\w+"), "blanks": re.comp
 def section_of(measured: Measured, *, threshold: float = LEAK, contamination: Contamination | None = None) -> Section:
     """A measured overlap as a section, with the scores on the parts of the test set where there are any."""
     result = measured.result
-    share = result.share_over(threshold)  # of this test set, which is all there: the level needs no interval
-    level: Level = "bad" if share >= BAD else "warn" if share >= TAKE_CARE else "good"
     units, others = f"{_kind(result)}{result.unit}s", f"{'another' if result.is_within else 'a training'} {result.unit}"
     return Section(
         title="Overlap",
@@ -42,12 +40,20 @@ def section_of(measured: Measured, *, threshold: float = LEAK, contamination: Co
         f"{threshold:g}; {result.identical:,} are identical to one.",
         verdict=Verdict(
             f"of the {units} overlap {others} by more than {threshold:g}",
-            result.share(threshold) if result.n_test else share,
-            level,
+            result.share(threshold) if result.n_test else None,
+            _level(result, threshold),
             number_format=".1%",
         ),
         origin=result.origin,
     )
+
+
+def _level(result: OverlapResult, threshold: float) -> Level:
+    """By the share alone, for all of this test set is there; where there is none, nothing can be said of it."""
+    share = result.share_over(threshold)
+    if not result.n_test:
+        return "info"
+    return "bad" if share >= BAD else "warn" if share >= TAKE_CARE else "good"
 
 
 def _kind(result: OverlapResult) -> str:

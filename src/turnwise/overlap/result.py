@@ -109,6 +109,7 @@ class OverlapResult:
         edges, counts = self.histogram()
         shares = {str(threshold): self.share(threshold) for threshold in thresholds}
         means = {"identical_share": self._mean(self.ratio == 1), "mean": self._mean(self.ratio)}
+        named = {f"share_over {name}": share for name, share in shares.items()} | means
         return {
             "unit": self.unit,
             "is_within": self.is_within,
@@ -120,6 +121,7 @@ class OverlapResult:
             "share_over_intervals": {name: share.interval for name, share in shares.items()},
             "mean": float(self.ratio.mean()) if self.n_test else None,
             "intervals": {name: one.interval for name, one in means.items()},
+            "reasons": {name: one.interval_reason for name, one in named.items() if one.interval_reason},
             "histogram": {"edges": edges, "counts": counts, "cumulative": np.cumsum(counts).tolist()},
             "signature": self.origin.signature,
         }
