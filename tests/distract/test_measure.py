@@ -58,6 +58,12 @@ def test_the_das_ratio_by_hand() -> None:
     assert (found.samples, found.without_history, found.without_distraction) == (2, 1, 1)
 
 
+def test_where_no_context_has_history_the_ratio_says_so() -> None:
+    found = result_of(Fake(), sets=[DistractingSet("mine", CASES[2:3])]).models["fake@1"].sets["mine"]
+    assert (found["das_ratio_of_means"].value, found.samples) == (None, 0)
+    assert found["das_ratio_of_means"].reason == "no context has both History and a distraction"
+
+
 def test_perplexity_is_over_all_contexts() -> None:
     found = result_of(Fake()).models["fake@1"].sets["mine"]
     words_read, tokens = 6 + 6 + 1 + 2, 2 + 3 + 2 + 2  # log p is minus the words of the context

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -21,7 +22,7 @@ def print_measured(result: OverlapResult, scores: Contamination | None, threshol
     if scores is not None:
         print_scores(scores)
     if out is not None:
-        typer.echo(f"The report is at {out / 'report.html'}; other thresholds: turnwise overlap show {out}")
+        typer.echo(f"The report is at {out / 'report.html'}; other thresholds: turnwise overlap show {quote(str(out))}")
 
 
 def print_shares(result: OverlapResult, threshold: float) -> None:

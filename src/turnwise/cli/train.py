@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -215,7 +216,7 @@ def _show(result: TrainingResult) -> None:
     rows = [[one.epoch, one.loss, one.perplexity, one.bleu_2, f"{one.rate:g}", one.seconds] for one in result.history]
     columns = ["epoch", "loss", "validation perplexity", "BLEU-2", "rate", "seconds"]
     print_table(columns, rows, title=f"{result.parameters:,} weights, best after epoch {result.best_epoch}")
-    typer.echo(f"written to {result.out}; try: turnwise perplexity {result.out} CORPUS --split test")
+    typer.echo(f"written to {result.out}; try: turnwise perplexity {quote(str(result.out))} CORPUS --split test")
 
 
 def _show_estimate(found: Estimate, *, json: bool) -> None:

@@ -24,6 +24,8 @@ from turnwise.metrics import (
 from turnwise.record import Origin, Score
 
 LARGEST = 300.0  # of a logarithm: squares of its exponential are still numbers
+NO_RATIO = "History has no attention in any context"
+NONE_USED = "no context has both History and a distraction"
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 
@@ -175,7 +177,9 @@ def set_result(measured: Measured, origin: Origin, resampling: Resampling) -> Se
     means = np.exp(distraction[is_used]), np.exp(history[is_used])
     scores = {
         "das_ratio": _from_zero(mean_score(ratios, origin=where("das-ratio"), **how)),
-        "das_ratio_of_means": ratio_score(*means, origin=where("das-ratio-of-means"), **how),
+        "das_ratio_of_means": ratio_score(
+            *means, origin=where("das-ratio-of-means"), undefined=NO_RATIO if is_used.any() else NONE_USED, **how
+        ),
         "das_ratio_median": median_score(ratios, origin=where("das-ratio-median"), **how),
         **_percentages(measured, ("distraction", "history", "first", "last"), is_used, origin, resampling),
         "perplexity": _perplexity(measured, where("perplexity"), resampling),

@@ -210,14 +210,16 @@ def ratio_score(
     resampling: Resampling = DEFAULT,
     origin: Origin | None = None,
     bounds: Interval | None = None,
+    undefined: str = "the denominators sum to 0",
 ) -> Score:
     """The ratio of two means over the same items, such as attention to distractions against attention to History.
 
     bounds: the lowest and the highest value that it can have, which its interval does not leave.
+    undefined: the reason where there is no ratio.
     """
     items = columns(numerators, denominators).T
     dialogues = Clusters.of(clusters, n=len(items))
-    statistic = Sums.over(items, ratio, clusters=dialogues, undefined="the denominators sum to 0", bounds=bounds)
+    statistic = Sums.over(items, ratio, clusters=dialogues, undefined=undefined, bounds=bounds)
     return score(statistic, resampling=resampling, origin=origin, skipped=len(items) - statistic.n)
 
 

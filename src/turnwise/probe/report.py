@@ -279,7 +279,7 @@ def _comparisons(result: ProbeResult) -> Table:
     """Differences from the first model, task by task."""
     columns = [Column("task")]
     columns += [
-        column for name in result.comparisons for column in (Column(f"− {name}", ".3f"), Column(f"p, {name}", ".3f"))
+        column for name in result.comparisons for column in (Column(f"− {name}", ".3f"), Column(f"p, {name}", ".2g"))
     ]
     rows: list[list[Cell]] = []
     for task in _tasks(result):
