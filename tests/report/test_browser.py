@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from turnwise.report import Chart, Section, render
+from turnwise.report import Chart, Section, Table, render
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -187,6 +187,24 @@ def test_scores_are_sorted_by_value_and_missing_ones_stay_last(browser: Browser,
         button.click()
         button.click()
         assert [text[:4] for text in _column(visit.page, 2)] == ["0.50", "0.25", "—a"]
+
+
+def test_a_table_that_goes_on_below_says_so_until_its_end(browser: Browser, tmp_path: Path) -> None:
+    tables = [Table(["place"], [[place] for place in range(rows)], f"{rows} rows") for rows in (3, 60)]
+    path = _written(tmp_path, Section("Long", "long", "How long?", tables))
+    with Visit(browser, path) as visit:
+        boxes = visit.page.locator(".box")
+        shown = [boxes.nth(place).evaluate("box => box.classList.contains('goes-on')") for place in range(2)]
+        assert shown == [False, True]
+        boxes.nth(1).evaluate("box => box.scrollTo(0, box.scrollHeight)")
+        visit.page.wait_for_function("!document.querySelectorAll('.box')[1].classList.contains('goes-on')")
+
+
+def test_a_heading_of_several_words_breaks_before_its_table_has_to_scroll(browser: Browser, tmp_path: Path) -> None:
+    heads = ["split", *(f"standard deviation of {name}" for name in ("turns", "words", "speakers", "letters"))]
+    path = _written(tmp_path, Section("Wide", "wide", "How wide?", [Table(heads, [["train", 1, 2, 3, 4]], "Sizes")]))
+    with Visit(browser, path, width=900) as visit:
+        assert visit.page.locator(".box").evaluate("box => box.scrollWidth - box.clientWidth") == 0
 
 
 def _saved(visit: Visit, button: str) -> tuple[str, bytes]:
