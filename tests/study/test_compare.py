@@ -388,7 +388,7 @@ def test_the_longest_names_stay_within_a_hundred_columns(tmp_path: Path) -> None
 def test_why_there_is_no_p_value_is_said_in_the_terminal_and_on_the_page(tmp_path: Path) -> None:
     first = overlap(tmp_path / "a", {"d1#2": 0.9, "d2#2": 0.1, "d3#2": 0.3})
     second = overlap(tmp_path / "b", {"d1#2": 0.85, "d2#2": 0.1, "d3#2": 0.2})
-    few = "the bootstrap needs at least 10 dialogues, found 3"
+    few = "no p-value: the bootstrap needs at least 10 dialogues, found 3; the interval needs no bootstrap"
     text = shown(first, second)
     assert [cells(text, what)[0][3] for what in ("share over 0.8", "mean overlap")] == ["– a", "– b"]
     assert f"a: both have the same values, item by item\nb: {few}\n" in text
@@ -400,6 +400,18 @@ def test_why_there_is_no_p_value_is_said_in_the_terminal_and_on_the_page(tmp_pat
     )
     assert section.verdict is not None
     assert section.verdict.line == f"0 of 2 numbers changed for sure: none could be tested ({few})"
+
+
+@pytest.mark.parametrize(("dialogues", "has_interval"), [(2, False), (7, True)])
+def test_a_reason_says_that_it_is_of_the_p_value_where_it_stands_beside_an_interval(
+    tmp_path: Path, dialogues: int, has_interval: bool
+) -> None:
+    before = {f"d{place}#2": place / 20 for place in range(dialogues)}
+    after = {name: value + 0.1 + place / 50 for place, (name, value) in enumerate(before.items())}
+    found = compare(overlap(tmp_path / "a", before), overlap(tmp_path / "b", after)).changes[1].comparison
+    about = f"no p-value: the bootstrap needs at least 10 dialogues, found {dialogues}"
+    assert (found.p_value, found.difference.interval is not None) == (None, has_interval)
+    assert found.reason == about + ("; the interval needs no bootstrap" if has_interval else "")
 
 
 def test_values_of_the_shared_items_stand_beside_those_of_each_run(tmp_path: Path) -> None:

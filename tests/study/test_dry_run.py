@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +16,7 @@ pytest.importorskip("torch", reason="torch is not installed: pip install 'turnwi
 
 from turnwise.corpus import Corpus
 from turnwise.errors import MissingExtraError, UsageError
+from turnwise.instruments import INSTRUMENTS, Bench
 from turnwise.study import Study, plan_of, run_study
 from turnwise.study.dry_run import foreseen, planned
 
@@ -102,3 +105,112 @@ def test_a_dry_run_says_what_would_be_left_out_and_what_is_compared(
     assert again[2]["state"] == "to do"
     done = run_study(plan, tmp_path / "s", given={"small": small})
     assert [(one.name, one.state) for one in done.steps][1:] == [("distract-small", "skipped"), ("compared", "failed")]
+
+
+# --- Splits -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("instrument", "option"),
+    [
+        ("overlap", "split"), ("overlap", "train_split"), ("distract", "split"), ("probe", "split"),
+        ("probe", "train_split"), ("engage", "split"),
+    ],
+)  # fmt: skip
+def test_a_split_that_a_corpus_lacks_is_told_by_a_dry_run_and_before_anything_is_trained(
+    small: Corpus, table: Table, tmp_path: Path, instrument: str, option: str
+) -> None:
+    given = {"small": small}
+    models = {"models": {"one": table()["models"]["one"]}} if INSTRUMENTS[instrument].has_models else {}
+    plan = plan_of({"corpora": {"small": "x"}, **models, instrument: {option: "tset"}})
+    told = f"[{instrument}] {option}: expected a split 'tset' in {small.name}, found train, validation, test."
+    (_, row) = planned(plan, tmp_path / "s", given=given)
+    assert row["state"] == f"would fail: {told}"
+    (failed,) = run_study(plan, tmp_path / "s", given=given).failed
+    assert (failed.name, failed.reason) == (f"{instrument}-small", told)
+    assert not (tmp_path / "s" / "models").exists()
+    with pytest.raises(UsageError, match="No split 'tset'"):  # the instrument reads it indeed
+        INSTRUMENTS[instrument].run(Bench(small, tmp_path / "run", tmp_path / "work"), plan.asks[0].wish)
+
+
+def of_one_split(small: Corpus, dialogues: int) -> Corpus:
+    return Corpus.of([one._replace(split="all") for one in small[:dialogues]], name="small")
+
+
+@pytest.mark.parametrize(("dialogues", "split"), [(9, "tset"), (40, "tset")])
+def test_a_split_that_is_not_read_need_not_be_there(small: Corpus, tmp_path: Path, dialogues: int, split: str) -> None:
+    """A corpus of one split is held against itself."""
+    plan = plan_of({"corpora": {"small": "x"}, "overlap": {"split": split}})
+    given = {"small": of_one_split(small, dialogues)}
+    assert [row["state"] for row in planned(plan, tmp_path / "s", given=given)] == ["to do", "to do"]
+    assert run_study(plan, tmp_path / "s", given=given).failed == []
+
+
+def test_a_corpus_that_is_too_small_to_be_dealt_is_told_in_the_words_of_a_plan(
+    small: Corpus, table: Table, tmp_path: Path
+) -> None:
+    plan = plan_of({"corpora": {"small": "x"}, "models": {"one": table()["models"]["one"]}, "engage": {}, "probe": {}})
+    rows = {row["step"]: row["state"] for row in planned(plan, tmp_path / "s", given={"small": of_one_split(small, 9)})}
+    dealt = "A corpus of one split is dealt to training, validation and test from 10 dialogues on; this one has 9."
+    assert rows["engage-small"] == f"would fail: [engage]: expected a split 'train' in small, found all. {dealt}"
+    assert rows["probe-small"].startswith("would fail: [probe] train_split: expected a split 'train' in small, found")
+    whole = plan_of({"corpora": {"small": "x"}, "models": {"one": table()["models"]["one"]}, "distract": {}})
+    found = run_study(whole, tmp_path / "s", given={"small": of_one_split(small, 9)})
+    assert found.failed[0].reason == f"[models.one]: expected a split 'train' in small, found all. {dealt}"
+
+
+# --- Turns of context -------------------------------------------------------------------------------------------------
+
+
+def saved(study: Study, folder: Path, turns: int | None) -> str:
+    """A model that says that it learnt from so many turns of context."""
+    shutil.copytree(next(study.folder.glob("models/one-*/best")), folder)
+    about = json.loads((folder / "model.json").read_text())
+    about["origin"]["context_turns"] = turns
+    (folder / "model.json").write_text(json.dumps(about))
+    return str(folder)
+
+
+TURNS = "[distract] context_turns: the models were trained with different turns of context ({}). Give the number"
+
+
+@pytest.mark.parametrize("kinds", ["presets", "folders", "both"])
+def test_models_of_different_turns_of_context_are_told_before_any_is_trained(
+    study: Study, small: Corpus, table: Table, tmp_path: Path, kinds: str
+) -> None:
+    one, given = table()["models"]["one"], {"small": small}
+    models = {
+        "presets": {"a": one, "b": {**one, "context_turns": 3}},
+        "folders": {"a": saved(study, tmp_path / "a", 4), "b": saved(study, tmp_path / "b", 3)},
+        "both": {"a": one, "b": saved(study, tmp_path / "c", 3)},
+    }[kinds]
+    told = {"corpora": {"small": "x"}, "models": models, "distract": {"sets": ["rare-end"], "limit": 3}}
+    plan, expected = plan_of(told), TURNS.format("a 4, b 3")
+    (row,) = (row for row in planned(plan, tmp_path / "s", given=given) if row["step"] == "distract-small")
+    assert row["state"].startswith(f"would fail: {expected}")
+    assert [one.partition(" will fail: ")[0] for one in foreseen(plan)] == ["distract"]
+    assert expected in foreseen(plan)[0]
+    (failed,) = run_study(plan, tmp_path / "s", given=given).failed
+    assert (failed.name, failed.reason.startswith(expected)) == ("distract-small", True)
+    assert not (tmp_path / "s" / "models").exists()
+    mended = plan_of({**told, "distract": {**told["distract"], "context_turns": 3}})
+    assert foreseen(mended) == []
+    assert planned(mended, tmp_path / "s", given=given)[-1]["state"].startswith("to do")
+
+
+def test_all_turns_of_context_are_another_number_than_some(table: Table) -> None:
+    one = table()["models"]["one"]
+    models = {"a": one, "b": {key: value for key, value in one.items() if key != "context_turns"}}
+    (told,) = foreseen(plan_of({"corpora": {"small": "x"}, "models": models, "distract": {}, "probe": {}}))
+    assert TURNS.format("a 4, b all") in told
+
+
+def test_a_model_that_cannot_be_loaded_has_no_say_in_turns_of_context(
+    study: Study, small: Corpus, tmp_path: Path
+) -> None:
+    models = {"good": saved(study, tmp_path / "good", 4), "bad": saved(study, tmp_path / "bad", 3)}
+    weights = tmp_path / "bad" / "weights.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    table = {"corpora": {"small": "x"}, "models": models, "distract": {"sets": ["rare-end"], "limit": 3}}
+    rows = {row["step"]: row["state"] for row in planned(plan_of(table), tmp_path / "s", given={"small": small})}
+    assert (rows["model bad"].startswith("would fail: "), rows["distract-small"]) == (True, "to do")

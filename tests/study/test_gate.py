@@ -232,6 +232,15 @@ def test_gates_are_read_and_their_mistakes_told(file: Callable[[str, str], Path]
         assert told in str(caught.value)
 
 
+def test_gates_that_are_not_there_are_told_in_plain_words(tmp_path: Path) -> None:
+    path = tmp_path / "gates.toml"
+    with pytest.raises(UsageError) as caught:
+        read_gates(path)
+    assert str(caught.value) == f"{path}: expected a TOML of gates, found no such file. Give its path by --gates."
+    with pytest.raises(UsageError, match=r"expected a TOML of gates, found: Is a directory\.$"):
+        read_gates(tmp_path)
+
+
 def test_junit_counts_failures_and_escapes_names() -> None:
     runs = [placed("over\x07", {"<b>&\x07": 1.0})]
     gates = [Gate("over\x07", "<b>&\x07", max=0.5), Gate("over\x07", "<b>&\x07", max=2)]

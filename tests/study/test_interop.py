@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,7 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from turnwise.cli import app
 from turnwise.engage.depth import measure_depth
 from turnwise.engage.evaluate import evaluate
 from turnwise.engage.examples import Examples, remaining_depth
@@ -19,7 +22,8 @@ from turnwise.engage.settings import Settings
 from turnwise.errors import UsageError
 from turnwise.record import Origin, Score
 from turnwise.report import Section, read_run, write_run
-from turnwise.study import Gate, Placed, Study, pass_gates, read_runs
+from turnwise.study import Gate, Placed, Step, Study, pass_gates, read_runs
+from turnwise.study.book import Book, read_steps
 from turnwise.study.interop import log_to_mlflow, to_evaluate, to_lm_eval, to_mlflow, to_model_card
 
 
@@ -79,6 +83,37 @@ def test_a_card_of_all_models_tells_them_apart(study: Study) -> None:
     ]
     models = read_run(run_of(study, "distract")).data["models"]
     assert values == [models[name]["original"]["perplexity"] for name in ("one", "two")]
+
+
+MISSING = [
+    Step("distract-small", "distract", "small", "failed", reason="/home/me: no model", asked="distract"),
+    Step("deep-small", "probe", "small", "pending", asked="deep | probe"),
+    Step("engage-small", "engage", "small", "skipped", reason="not installed", asked="engage"),
+    Step("model two", "model", "", "failed", reason="gone"),
+    Step("compared", "compare", "", "failed", reason="gone"),
+]
+
+
+def test_a_card_says_in_one_line_what_was_not_measured(study: Study) -> None:
+    runs = read_runs([study.folder])
+    told = "distract on small (failed); deep \\| probe on small (not yet run); engage on small (left out)"
+    (line,) = (line for line in to_model_card(runs, missing=MISSING).split("\n") if line.startswith("Not measured"))
+    assert line == f"Not measured: {told}; model two (failed)."
+    (line,) = (line for line in to_model_card(runs, "one", MISSING).split("\n") if line.startswith("Not measured"))
+    assert line == f"Not measured: {told}."
+    assert "Not measured" not in to_model_card(runs)
+
+
+@pytest.mark.parametrize("form", ["model-card", "evaluate", "lm-eval"])
+def test_an_export_says_what_is_not_in_it_where_people_look(study: Study, tmp_path: Path, form: str) -> None:
+    folder = shutil.copytree(study.folder, tmp_path / "s")
+    whole = CliRunner().invoke(app, ["export", str(folder), "--to", form])
+    assert (whole.exit_code, whole.stderr) == (0, "")
+    book = Book(folder, read_steps(folder), "s", {})
+    book.write(replace(book.steps["distract-small"], state="failed", run="", reason="no model"))
+    done = CliRunner().invoke(app, ["export", str(folder), "--to", form])
+    assert done.stderr == "turnwise: Not measured, and so not exported: distract on small (failed).\n"
+    assert (done.exit_code, "Not measured: distract on small" in done.stdout) == (0, form == "model-card")
 
 
 # --- As on the page ---------------------------------------------------------------------------------------------------

@@ -78,6 +78,10 @@ def test_paths_are_found_beside_the_toml_and_names_stay_names(file: Callable[[st
         ({**CORPUS, "models": {"a": {"preset": "lstm", "corpus": "x"}}}, "Unknown corpus in [models.a] 'x'"),
         ({"corpora": {"a": {"format": "messages"}}}, "[corpora.a]: expected 'path', found none."),
         ({"corpora": "chats"}, "[corpora]: expected names and paths, found 'chats'."),
+        ({"corpora": {"": "x"}}, "[corpora]: expected a name for 'x', found ''."),
+        ({"corpora": {" ": {"path": "x"}}}, "[corpora]: expected a name for {'path': 'x'}, found ' '."),
+        ({**CORPUS, "models": {"": "runs/ours"}}, "[models]: expected a name for 'runs/ours', found ''."),
+        ({**CORPUS, "overlap": {"name": ""}}, "[overlap] name: expected a name, found ''."),
         ({**CORPUS, "seed": "7"}, "seed: expected a whole number, found '7'."),
         ({**WITH_MODEL, "probe": [{"name": "a"}, {"name": "a"}]}, "Two instruments are called 'a'"),
         (
@@ -191,6 +195,8 @@ def test_paths_of_an_instrument_at_which_nothing_is_are_told(options: dict[str, 
 def test_a_missing_file_says_how_to_begin(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Try: turnwise study init"):
         read_plan(tmp_path / "none.toml")
+    with pytest.raises(UsageError, match=r"expected the TOML of a study, found: Is a directory\.$"):
+        read_plan(tmp_path)
 
 
 def test_the_example_and_the_demonstration_are_plans(file: Callable[[str, str], Path]) -> None:

@@ -175,6 +175,32 @@ def test_a_run_that_somebody_damaged_is_made_again(
     assert damaged.exists()
 
 
+@pytest.mark.parametrize(
+    "content",
+    ["{", "", "{}", '{"schema_version": 1, "instrument": "overlap"}', '{"schema_version": 1, "instrument": "probe"}'],
+)
+def test_a_run_whose_result_is_damaged_is_made_again(
+    study: Study, small: Corpus, table: Table, tmp_path: Path, content: str
+) -> None:
+    folder = copy(study, tmp_path / "s")
+    (folder / study.steps[1].run / "result.json").write_text(content)
+    again = run_study(plan_of(table()), folder, given={"small": small})
+    assert reused(again) == {**dict.fromkeys(NAMES, True), "overlap-small": False}
+    assert again.failed == []
+    run = study.steps[1].run
+    assert read_run(folder / run).data["share_over"] == read_run(study.folder / run).data["share_over"]
+
+
+def test_a_comparison_whose_result_is_damaged_is_made_again(small: Corpus, tmp_path: Path) -> None:
+    table = {"corpora": {"small": "concierge"}, "overlap": {}}
+    run_study(plan_of(table), tmp_path / "earlier", given={"small": small})
+    plan = plan_of({**table, "against": str(tmp_path / "earlier")})
+    run_study(plan, tmp_path / "s", given={"small": small})
+    (tmp_path / "s" / "runs" / "compared" / "result.json").write_text("{")
+    assert run_study(plan, tmp_path / "s", given={"small": small}).failed == []
+    assert read_run(tmp_path / "s" / "runs" / "compared").data["identical"] == 2
+
+
 def test_a_book_of_another_time_does_not_pass_for_the_run(small: Corpus, tmp_path: Path) -> None:
     """As where a study is killed after its run was written and before that was noted."""
     plans = [plan_of({"corpora": {"small": "concierge"}, "overlap": {"threshold": one}}) for one in (0.5, 0.9)]

@@ -193,6 +193,7 @@ def export(
 ) -> None:
     """Results in the forms of other tools."""
     from turnwise.study import read_runs
+    from turnwise.study.folders import missing_steps
     from turnwise.study.interop import FORMS, log_to_mlflow
 
     if form not in FORMS and form != "mlflow":
@@ -200,17 +201,27 @@ def export(
     if (out if form == "mlflow" else uri) is not None:
         raise UsageError("--uri is for --to mlflow, and --out for the other forms.")
     check_free(out, overwrite=overwrite)
-    runs = read_runs(folders)
+    runs, missing = read_runs(folders), missing_steps(folders)
     if form == "mlflow":
         typer.echo(f"Logged as run {log_to_mlflow(runs, model, uri=uri)}")
+        _say_unmeasured(missing, model)
         return
-    text = FORMS[form](runs, model)
+    text = FORMS[form](runs, model, missing)
+    _say_unmeasured(missing, model)
     if out is None:
         typer.echo(text, nl=False)
         return
     with whole_file(out, overwrite=overwrite) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
     typer.echo(f"Written: {out}")
+
+
+def _say_unmeasured(missing: Sequence[Step], model: str) -> None:
+    """Say what an export cannot hold: its numbers alone would pass for all that was asked."""
+    from turnwise.study.interop import unmeasured
+
+    if told := unmeasured(missing, model):
+        complain(f"Not measured, and so not exported: {told}.")
 
 
 def _plan(
@@ -293,18 +304,21 @@ def _show_steps(rows: Sequence[Mapping[str, Any]]) -> None:
 
 def end_with(study: Study, *, json: bool) -> None:
     """Say how it went; a study with a failed step ends with 1."""
+    from turnwise.study.steps import shown_name
+
+    names = {step.name: shown_name(step.name, step.asked, step.corpus) for step in study.steps}
     if json:
         print_json(study.to_dict())
     else:
         broken = {step.name for step in study.failed}
         for name, verdict in study.verdicts.items():
             if name not in broken:
-                typer.echo(f"{name}: {verdict}")
+                typer.echo(f"{names[name]}: {verdict}")
         for name, reasons in study.left_out.items():
             typer.echo(f"{name}: {_left_out(reasons)}")
         typer.echo(f"The report is at {study.report}")
-    for reason, names in _by_reason(study.failed).items():
-        complain(f"{', '.join(names)} failed: {reason}")
+    for reason, failed in _by_reason(study.failed).items():
+        complain(f"{', '.join(names[one] for one in failed)} failed: {reason}")
     if study.failed:
         raise typer.Exit(1)
 

@@ -10,14 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from turnwise.corpus import Corpus, resplit
+from turnwise.corpus import Corpus
 from turnwise.errors import MissingExtraError, UsageError
 from turnwise.instruments import INSTRUMENTS, Progress
-from turnwise.study.models import Models, Source, found_source, trained_folder, trained_source
+from turnwise.study.models import Models, Source, check_turns, found_source, trained_folder, trained_source
 from turnwise.study.plan import Ask, ModelWish, Plan
+from turnwise.study.splits import dealt
 
 Found = TypeVar("Found")
-HELD_OUT = 10  # of a corpus with one split, one in so many dialogues, twice
 
 
 class Told(Protocol):
@@ -97,26 +97,41 @@ class AtHand:
 
     def look_for_models(self) -> None:
         """Look for all models that should be there: what is said of one must not hide the others."""
-        for name in dict.fromkeys(name for ask in self.plan.asks for name in ask.models):
+        for ask in self.plan.asks:
+            self._look_for(ask)
+
+    def _look_for(self, ask: Ask) -> None:
+        for name in ask.models:
             if self.plan.models[name].path is not None:
                 with suppress(Exception):  # kept among the broken
-                    self.sources[name] = self._had(f"model {name}", partial(self._source, name))
+                    self._get(name)
+
+    def _get(self, name: str) -> None:
+        """Have a model, unless it was had before."""
+        if name not in self.sources:
+            self.sources[name] = self._had(f"model {name}", partial(self._source, name))
+
+    def _check_together(self, ask: Ask) -> None:
+        """Complain of models that cannot be asked together; those that cannot be had are not asked."""
+        lost = {name for name, error in self.broken.items() if not isinstance(error, Untrained)}
+        check_turns(ask, {name: self.plan.models[name] for name in ask.models if f"model {name}" not in lost})
 
     def available(self, ask: Ask) -> dict[str, Source]:
         """The models that can be had; a step goes on with those, and the others stand among the failures."""
         without: dict[str, MissingExtraError] = {}
         untrained: Untrained | None = None
-        # Those that are there come first: that one is not should be known before others are trained for hours.
-        for name in sorted(ask.models, key=lambda name: self.plan.models[name].path is None):
-            if name not in self.sources:
-                try:
-                    self.sources[name] = self._had(f"model {name}", partial(self._source, name))
-                except MissingExtraError as error:
-                    without[name] = error
-                except Untrained as error:
-                    untrained = error
-                except Exception:
-                    continue
+        # Before others are trained for hours it should be known that one is not there, or that they do not go together.
+        self._look_for(ask)
+        self._check_together(ask)
+        for name in ask.models:
+            try:
+                self._get(name)
+            except MissingExtraError as error:
+                without[name] = error
+            except Untrained as error:
+                untrained = error
+            except Exception:
+                continue
         if untrained is not None:
             raise untrained
         found = {name: self.sources[name] for name in ask.models if name in self.sources}
@@ -177,11 +192,3 @@ class AtHand:
             raise
         self.told.got(name)
         return found
-
-
-def dealt(corpus: Corpus, seed: int) -> Corpus:
-    """A corpus of one split with one in ten dialogues held out for validation and one for testing; others unchanged."""
-    if len(corpus.splits) > 1 or len(corpus) < HELD_OUT:
-        return corpus
-    count = len(corpus) // HELD_OUT
-    return resplit(corpus, validation=count, test=count, seed=seed)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -15,6 +16,7 @@ from turnwise.record import SCHEMA_VERSION, version
 
 BOOK = "study.json"
 LOCK = ".turnwise-lock"  # stays; what counts is whether a process holds it
+KEYED = re.compile(r".+-[0-9a-f]{12}")  # the folder of a step's run; single commands have no key in theirs
 State = Literal["done", "failed", "skipped", "pending"]
 
 
@@ -63,8 +65,14 @@ class Book:
 
     @classmethod
     def look(cls, folder: Path, title: str) -> Book:
-        """What was done in this folder, if anything was; nothing is written."""
-        return cls(folder, read_steps(folder) if (folder / BOOK).is_file() else {}, title, {})
+        """What was done in this folder, if anything was; nothing is written.
+
+        Of a book that is damaged nothing is known; the runs are found by their keys all the same.
+        """
+        steps: Mapping[str, Step] = {}
+        with suppress(UsageError):
+            steps = read_steps(folder)
+        return cls(folder, steps, title, {})
 
     def write(self, step: Step) -> None:
         """Note a step that has come to its end."""
@@ -131,11 +139,20 @@ def check_own(folder: Path) -> None:
     try:
         is_free = not folder.exists() or (folder.is_dir() and all(map(_is_ours, folder.iterdir())))
         # The book is looked for last: a study that begins in this moment has it before any other file.
-        is_own = is_free or (folder / BOOK).is_file()
+        is_own = is_free or is_study_folder(folder)
     except OSError as error:
         raise _unwritable(folder, error) from error
     if not is_own:
-        raise OutputError(f"{folder}: expected a new folder or an earlier study, found other files.")
+        raise OutputError(f"{folder}: expected a new folder or an earlier study, found other files. Give a new folder.")
+
+
+def is_study_folder(folder: Path) -> bool:
+    """Whether a study was at work in a folder: its book says so or, where that is lost or damaged, a step's run."""
+    try:
+        read_steps(folder)
+    except UsageError:
+        return any(KEYED.fullmatch(file.parent.name) for file in folder.glob("runs/*/section.json"))
+    return True
 
 
 def _is_ours(file: Path) -> bool:

@@ -25,6 +25,7 @@ from turnwise.report import Column, Prose, Run, Section, Table, Verdict
 from turnwise.report.cell import p_cell
 from turnwise.study.folders import Placed, read_runs
 from turnwise.study.items import READERS, Items, items_of
+from turnwise.study.steps import shown_name
 
 SURE = 0.05  # of p-values corrected over the whole table
 SAME = "both have the same values, item by item"
@@ -142,25 +143,26 @@ def compare(first: str | Path, second: str | Path, *, resampling: Resampling | N
     """Compare two folders of runs or studies by paired tests, corrected over all numbers together."""
     if Path(first).resolve() == Path(second).resolve():
         raise UsageError(f"{first} and {second} are one folder: give an earlier one and a later one.")
-    sides = [{one.name: one for one in read_runs([folder])} for folder in (first, second)]
+    sides = [read_runs([folder]) for folder in (first, second)]
     shared = _shared(*sides)
     if not shared:
-        names = [", ".join(side) for side in sides]
+        names = [", ".join(map(_asked, side)) for side in sides]
         raise UsageError(f"{first} and {second} share no run: one has {names[0]}; the other {names[1]}.")
     how, left_out = resampling or Resampling(), list[str]()
     changes: dict[tuple[str, str, str], Change] = {}
     for before, after in shared:
         if before.run.instrument not in READERS:  # corpora, and earlier comparisons
             continue
+        name = shown_name(before.name, before.asked, before.corpus)
         pairs, unpaired = _pairs(items_of(before.folder, before.run), items_of(after.folder, after.run))
         told = [*unpaired, *_told_otherwise(before.run, after.run)]
         for (model, what), (old, new) in pairs.items():
-            found = _changed(before.name, model, what, old, new, how)
+            found = _changed(name, model, what, old, new, how)
             if isinstance(found, Change):
-                changes[before.name, model, what] = found
+                changes[name, model, what] = found
             else:
                 told.append(f"{model}, {what}: {found}")
-        left_out += [f"{before.name}: {one}" for one in told]
+        left_out += [f"{name}: {one}" for one in told]
     corrected = correct({key: one.comparison for key, one in changes.items()})
     shown = [replace(one, comparison=corrected[key]) for key, one in changes.items()]
     return Compared(str(first), str(second), shown, left_out)
@@ -192,10 +194,27 @@ def _other_sets(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str
     return [f"other test sets ({'; '.join(others)}), paired by dialogue and turn alone"] if others else []
 
 
-def _shared(first: Mapping[str, Placed], second: Mapping[str, Placed]) -> list[tuple[Placed, Placed]]:
-    """Runs of one name; single runs of one instrument, whatever their folders are called."""
-    both = [(one, second[name]) for name, one in first.items() if name in second]
-    return [(one, other) for one, other in both if one.run.instrument == other.run.instrument]
+def _shared(first: Sequence[Placed], second: Sequence[Placed]) -> list[tuple[Placed, Placed]]:
+    """Runs of both; names of steps say less of a corpus than its own name does."""
+    pairs = [(one, next((other for other in second if _is_same_step(one, other)), None)) for one in first]
+    return [(one, other) for one, other in pairs if other is not None]
+
+
+def _is_same_step(first: Placed, second: Placed) -> bool:
+    """Whether one instrument was asked by one name of one corpus.
+
+    Single runs, and steps of older books, do not say what was asked: their names decide, and that of a single run is
+    its instrument, whatever its corpus or its folder is called.
+    """
+    if first.run.instrument != second.run.instrument:
+        return False
+    if first.asked and second.asked:
+        return (first.asked, first.corpus) == (second.asked, second.corpus)
+    return first.name == second.name
+
+
+def _asked(one: Placed) -> str:
+    return f"{one.asked} on {one.corpus}" if one.asked else one.name
 
 
 def _pairs(
@@ -232,6 +251,8 @@ def _changed(run: str, model: str, what: str, old: Items, new: Items, how: Resam
     if not both:  # not that denominators sum to 0
         missing = replace(comparison.difference, reason=NONE_SHARED)
         comparison = replace(comparison, difference=missing, reason=NONE_SHARED)
+    elif comparison.p_value is None and not is_identical:
+        comparison = replace(comparison, reason=_why_no_p_value(comparison))
     return Change(
         run,
         model,
@@ -246,6 +267,14 @@ def _changed(run: str, model: str, what: str, old: Items, new: Items, how: Resam
         best=old.best,
         is_identical=is_identical,
     )
+
+
+def _why_no_p_value(comparison: Comparison) -> str | None:
+    """The reason, said of what it is a reason for: the difference stands beside it, and its interval needs less."""
+    if comparison.difference.value is None:
+        return comparison.reason
+    other = "" if comparison.difference.interval is None else "; the interval needs no bootstrap"
+    return f"no p-value: {comparison.reason}{other}"
 
 
 def _rated_otherwise(first: Items, second: Items) -> int:

@@ -12,8 +12,9 @@ from turnwise.errors import MissingExtraError, TurnwiseError, UsageError
 from turnwise.study.at_hand import AtHand, Nobody, Untrained
 from turnwise.study.book import Book, Step, check_own
 from turnwise.study.folders import read_runs
-from turnwise.study.models import check_there
+from turnwise.study.models import check_there, check_turns
 from turnwise.study.plan import Ask, Plan, check_device, check_paths
+from turnwise.study.splits import check_splits
 from turnwise.study.steps import COMPARED, is_whole, keyed, reason_of, steps_of
 
 
@@ -38,11 +39,16 @@ def foreseen(plan: Plan) -> list[str]:
     for ask in plan.asks:
         looks |= {f"model {name}": partial(check_there, plan.models[name])
                   for name in ask.models if plan.models[name].path is not None}  # fmt: skip
-        looks[ask.name] = partial(check_paths, ask)
+        looks[ask.name] = partial(_glance, plan, ask)
     if plan.against is not None:
         looks[COMPARED.name] = partial(read_runs, [Path(plan.against)])
     found = {name: _complaint(look) for name, look in looks.items()}
     return [f"{name} will fail: {told}" for name, told in found.items() if told is not None]
+
+
+def _glance(plan: Plan, ask: Ask) -> None:
+    check_paths(ask)
+    check_turns(ask, {name: plan.models[name] for name in ask.models})
 
 
 def _complaint(look: Callable[[], object]) -> str | None:
@@ -71,6 +77,7 @@ class _Look:
             check_paths(ask)
             data = self.at_hand.given(ask, corpus)
             row["dialogues"] = len(data)
+            check_splits(ask, data)
             step = Step(name, ask.instrument, corpus, "pending")
             step = keyed(step, ask, data, self.at_hand.available(ask), seed=self.plan.seed)
             is_done = is_whole(self.folder / step.run)

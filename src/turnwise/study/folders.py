@@ -10,7 +10,7 @@ from turnwise.errors import UsageError
 from turnwise.report import Run, Section, read_run
 from turnwise.report.anchor import free_name
 from turnwise.report.run import RESULT
-from turnwise.study.book import BOOK, Step, read_steps
+from turnwise.study.book import BOOK, Step, is_study_folder, read_steps
 from turnwise.study.page import step_sections
 
 
@@ -22,6 +22,7 @@ class Placed:
     corpus: str
     folder: Path
     run: Run
+    asked: str = ""  # what a study's plan calls the instrument
 
 
 def read_runs(folders: Sequence[str | Path]) -> list[Placed]:
@@ -37,11 +38,12 @@ def done_runs(folders: Sequence[str | Path]) -> list[Placed]:
     found: list[Placed] = []
     for folder in map(Path, folders):
         taken = {one.name for one in found}
-        for name, corpus, place in _places(folder):
+        for step, place in _places(folder):
             run = read_run(place)
-            free = free_name(name, taken)
+            free = free_name(step.name, taken)
             taken.add(free)
-            found.append(Placed(free, corpus or run.origin.corpus.partition("@")[0], place, run))
+            corpus = step.corpus or run.origin.corpus.partition("@")[0]
+            found.append(Placed(free, corpus, place, run, step.asked))
     return found
 
 
@@ -69,7 +71,7 @@ def _sections(folder: Path) -> list[tuple[Step, Section]]:
         steps = _steps(folder)
         return list(zip(steps, step_sections(folder, steps), strict=True))
     run = read_run(folder)
-    return [(Step(run.instrument, run.instrument, "", "done"), run.section)]
+    return [(_alone(run), run.section)]
 
 
 def _own_name(folder: Path, all_folders: Iterable[Path]) -> str:
@@ -80,10 +82,16 @@ def _own_name(folder: Path, all_folders: Iterable[Path]) -> str:
     return str(Path(*next(own, folder.parts)))
 
 
-def _places(folder: Path) -> list[tuple[str, str, Path]]:
+def _places(folder: Path) -> list[tuple[Step, Path]]:
+    """Steps that were done, and where their runs are."""
     if _is_study(folder):
-        return [(one.name, one.corpus, folder / one.run) for one in _steps(folder) if one.state == "done"]
-    return [(read_run(folder).instrument, "", folder)]
+        return [(one, folder / one.run) for one in _steps(folder) if one.state == "done"]
+    return [(_alone(read_run(folder)), folder)]
+
+
+def _alone(run: Run) -> Step:
+    """A run of no study, as a step."""
+    return Step(run.instrument, run.instrument, "", "done")
 
 
 def _is_study(folder: Path) -> bool:
@@ -101,7 +109,8 @@ def _is_study(folder: Path) -> bool:
 
 def _steps(folder: Path) -> list[Step]:
     """The steps of a study, of which there is at least one."""
-    advice = "Run the study into this folder again, or give another one."
+    place = "this folder again" if is_study_folder(folder) else "a new folder"  # what `check_own` would let it do
+    advice = f"Run the study into {place}, or give another one."
     try:
         found = list(read_steps(folder).values())
     except UsageError as error:

@@ -108,7 +108,12 @@ def read_gates(path: str | Path) -> list[Gate]:
     """The gates of a TOML."""
     try:
         table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+    except FileNotFoundError as error:
+        told = "expected a TOML of gates, found no such file. Give its path by --gates."
+        raise UsageError(f"{path}: {told}") from error
+    except OSError as error:
+        raise UsageError(f"{path}: expected a TOML of gates, found: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: expected a TOML of gates, found {' '.join(str(error).split())}.") from error
     gates = table.get("gate")
     if not isinstance(gates, list) or not gates or table.keys() != {"gate"}:

@@ -13,9 +13,11 @@ from turnwise.errors import MissingExtraError, UsageError, unknown_name
 from turnwise.instruments import naming_models
 from turnwise.record import version
 from turnwise.report.markup import markdown
+from turnwise.study.book import Step
 from turnwise.study.folders import Placed
 from turnwise.study.keys import digest
 from turnwise.study.numbers import Number, model_place, numbers_of
+from turnwise.study.page import SAID
 
 Found = TypeVar("Found")
 Z = 1.959964  # a 95 % interval is so many standard errors to each side, where it is symmetric
@@ -161,13 +163,29 @@ def _word(text: str) -> str:
     return "".join(one if one.isalnum() or one in "-." else "_" for one in text)
 
 
-def to_model_card(runs: Sequence[Placed], model: str = "") -> str:
+def unmeasured(missing: Sequence[Step], model: str = "") -> str:
+    """What studies did not come to or failed at, in a line, or nothing; of one model, not what befell the others.
+
+    Reasons are left out: they may hold paths of whoever ran the study, and a card is for everybody.
+    """
+    told = [one for one in missing if one.instrument in SHOWN]
+    told += [one for one in missing if one.instrument == "model" and model in ("", one.name.removeprefix("model "))]
+    return "; ".join(f"{_step(one)} ({SAID[one.state]})" for one in told)
+
+
+def _step(step: Step) -> str:
+    return f"{step.asked or step.instrument} on {step.corpus}" if step.corpus else step.name
+
+
+def to_model_card(runs: Sequence[Placed], model: str = "", missing: Sequence[Step] = ()) -> str:
     """A model card's metadata block and section: the headline numbers with their intervals.
 
-    The block is of models: numbers of corpora alone have none.
+    The block is of models: numbers of corpora alone have none. `missing` are steps that are not done (see
+    `folders.missing_steps`), of which the card says that they are.
     """
     shown = [one for one in exported(runs, model) if _is_shown(one) and (not _is_control(one) or one.model == model)]
     lines = [*_index(shown, model), "## Evaluation by Turnwise", ""]
+    lines += [f"Not measured: {markdown(told)}.", ""] if (told := unmeasured(missing, model)) else []
     lines += ["| instrument | corpus | model | number | value | 95 % interval | n |", "|---|---|---|---|--:|--:|--:|"]
     lines += [_row(one) for one in shown]
     lines += ["", *(f"- {markdown(one.name)}: `{_signature(one, model).replace('`', '')}`" for one in runs), ""]
@@ -230,9 +248,9 @@ def _row(one: Exported) -> str:
     return f"| {' | '.join(map(markdown, cells))} | {one.value:.4g} | {interval} | {count} |"
 
 
-FORMS: dict[str, Callable[[Sequence[Placed], str], str]] = {
-    "evaluate": lambda runs, model: json.dumps(to_evaluate(runs, model), indent=2) + "\n",
-    "lm-eval": lambda runs, model: json.dumps(to_lm_eval(runs, model), indent=2) + "\n",
+FORMS: dict[str, Callable[[Sequence[Placed], str, Sequence[Step]], str]] = {
+    "evaluate": lambda runs, model, missing: json.dumps(to_evaluate(runs, model), indent=2) + "\n",
+    "lm-eval": lambda runs, model, missing: json.dumps(to_lm_eval(runs, model), indent=2) + "\n",
     "model-card": to_model_card,
 }
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from turnwise.corpus import Corpus
-from turnwise.errors import UsageError
+from turnwise.errors import ModelError, UsageError
 from turnwise.instruments import Progress
 from turnwise.record import version
 from turnwise.report.anchor import slug
 from turnwise.study.keys import digest, fingerprint
-from turnwise.study.plan import ModelWish
+from turnwise.study.plan import Ask, ModelWish
+from turnwise.study.splits import need_split
 
 if TYPE_CHECKING:
     from turnwise.model.log import Moment
@@ -74,6 +76,32 @@ def _is_pretrained(folder: Path) -> bool:
     return (folder / "config.json").is_file() or any(folder.glob("*.gguf"))
 
 
+def check_turns(ask: Ask, wishes: Mapping[str, ModelWish]) -> None:
+    """Complain of models that learnt from different turns of context where the plan does not say how many are asked.
+
+    `wishes` are the models that are asked, by name; `turnwise.model.checkpoint.shared_turns` would complain when all of
+    them are trained.
+    """
+    if not wishes or getattr(ask.wish, "context_turns", 0) is not None:
+        return
+    found = {name: turns for name, wish in wishes.items() for turns in _learnt_turns(wish)}
+    if len(set(found.values())) > 1:
+        said = ", ".join(f"{name} {'all' if turns is None else turns}" for name, turns in found.items())
+        told = f"the models were trained with different turns of context ({said})"
+        raise UsageError(f"[{ask.instrument}] context_turns: {told}. Give the number that all of them are asked with.")
+
+
+def _learnt_turns(wish: ModelWish) -> list[int | None]:
+    """How many turns of context a model learns from, None for all; nothing where that cannot be seen."""
+    from turnwise.model.checkpoint import is_checkpoint, trained_turns
+
+    if wish.path is None:
+        return [wish.context_turns]
+    with suppress(ModelError):  # told when it is looked for
+        return [trained_turns(wish.path)] if is_checkpoint(wish.path) else []
+    return []
+
+
 def found_source(wish: ModelWish, *, device: str) -> Source:
     """A model that was there before the study.
 
@@ -105,7 +133,7 @@ def trained_source(
     settings, recipe = changed(chosen.settings, chosen.recipe, wish.set)
     out = trained_folder(wish, name, corpus, folder, device=device)
     train(
-        _part(corpus, wish),
+        _part(corpus, wish, name),
         settings,
         recipe,
         out=out,
@@ -132,17 +160,17 @@ def trained_folder(wish: ModelWish, name: str, corpus: Corpus, folder: Path, *, 
     require_torch("Training")
     place = choose_device(device).partition(":")[0]
     learnt = {key: value for key, value in asdict(wish).items() if key not in ("path", "dtype", "batch_size")}
-    parts = [version(), learnt, _part(corpus, wish).fingerprint, place]
+    parts = [version(), learnt, _part(corpus, wish, name).fingerprint, place]
     return folder / f"{slug(name, default='model')}-{digest(parts)[:KEY_LETTERS]}"
 
 
-def _part(corpus: Corpus, wish: ModelWish) -> Corpus:
+def _part(corpus: Corpus, wish: ModelWish, name: str) -> Corpus:
     """The dialogues that a model learns from and is chosen by."""
     splits = corpus.table["split"].to_pylist()
     chosen: list[int] = []
     for split, most in (("train", wish.train_limit), ("validation", wish.validation_limit)):
-        corpus.split(split)  # complains where there is none
-        chosen += [place for place, name in enumerate(splits) if name == split][:most]
+        need_split(corpus, split, f"[models.{name}]")
+        chosen += [place for place, one in enumerate(splits) if one == split][:most]
     return corpus.select(chosen)
 
 

@@ -201,7 +201,9 @@ def read_plan(path: str | Path) -> Plan:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise UsageError(f"{path}: expected the TOML of a study, found none. Try: turnwise study init") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+    except OSError as error:
+        raise UsageError(f"{path}: expected the TOML of a study, found: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: expected TOML, found {' '.join(str(error).split())}.") from error
     try:
         return plan_of(table, root=path.parent)
@@ -233,6 +235,9 @@ def _named(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     value = table.get(key, {})
     if not isinstance(value, Mapping):
         raise UsageError(f"[{key}]: expected names and paths, found {value!r}.")
+    for name, one in value.items():
+        if not name.strip():
+            raise UsageError(f"[{key}]: expected a name for {one!r}, found {name!r}.")
     return value
 
 
@@ -322,6 +327,8 @@ def _ask(
         raise UsageError(f"{where}: expected a table, found {table!r}.")
     rest = dict(table)
     name = str(rest.pop("name", instrument if number == 1 else f"{instrument}-{number}"))
+    if not name.strip():
+        raise UsageError(f"{where} name: expected a name, found {name!r}.")
     asked = {"corpora": _chosen(rest, "corpora", corpora, where)}
     has_models = INSTRUMENTS[instrument].has_models
     if has_models:
@@ -357,7 +364,7 @@ def _chosen(table: dict[str, Any], key: str, known: tuple[str, ...], where: str)
     for name in names:
         if name not in known:
             raise unknown_name(f"{'corpus' if key == 'corpora' else 'model'} in {where}", str(name), known)
-    return tuple(names)
+    return tuple(dict.fromkeys(names))
 
 
 def _names(given: Any, what: str) -> list[Any]:

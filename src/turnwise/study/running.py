@@ -28,7 +28,6 @@ from turnwise.errors import MissingExtraError, UsageError
 from turnwise.instruments import INSTRUMENTS, Bench, Progress
 from turnwise.record import Origin
 from turnwise.report import read_run, render, write_run
-from turnwise.report.anchor import slug
 from turnwise.report.run import table_files
 from turnwise.study.at_hand import AtHand
 from turnwise.study.book import Book, Step, at_work
@@ -37,7 +36,8 @@ from turnwise.study.dry_run import foreseen
 from turnwise.study.models import Source
 from turnwise.study.page import overall, sections_of
 from turnwise.study.plan import Ask, Plan, check_device, check_paths
-from turnwise.study.steps import COMPARED, is_whole, keyed, pending, reason_of, steps_of
+from turnwise.study.splits import check_splits
+from turnwise.study.steps import COMPARED, is_whole, keyed, pending, reason_of, steps_of, trace_name
 
 
 class Watcher(Protocol):
@@ -127,6 +127,7 @@ class _Session:
         try:
             check_paths(ask)
             data = self.at_hand.given(ask, corpus)
+            check_splits(ask, data)
             sources = self.at_hand.available(ask)
             step = keyed(step, ask, data, sources, seed=self.plan.seed)
             if not is_whole(self.folder / step.run) and (loaded := self.at_hand.loadable(ask, sources)) != sources:
@@ -137,7 +138,7 @@ class _Session:
                 took = (kept.seconds, kept.training) if kept is not None and kept.key == step.key else (0.0, 0.0)
                 self._end(replace(step, seconds=took[0], training=took[1], is_reused=True))
                 return
-            _clear_tables(self.folder / step.run)
+            _make_room(self.folder / step.run)
             self._run(step, ask, data, sources)
         except MissingExtraError as error:
             step = replace(step, state="skipped", reason=str(error))
@@ -193,7 +194,7 @@ class _Session:
     # --- The end ------------------------------------------------------------------------------------------------------
 
     def _trace(self, name: str) -> Path:
-        return self.folder / "failures" / f"{slug(name, default='step')}.txt"
+        return self.folder / "failures" / trace_name(name)
 
     def _keep_trace(self, name: str, error: Exception) -> None:
         path = self._trace(name)
@@ -207,6 +208,7 @@ class _Session:
         try:
             compared = compare(earlier, self.folder)
             section = section_of(compared)
+            _make_room(self.folder / step.run)
             write_run(
                 self.folder / step.run,
                 instrument="compare",
@@ -234,10 +236,14 @@ class _Session:
         return Study(self.folder / "report.html", self.folder, self.taken, verdicts, left_out)
 
 
-def _clear_tables(run: Path) -> None:
-    """Delete the tables of a run that is made again: one that has lost a file would pass for somebody else's."""
-    with suppress(UsageError):  # nothing is there, or nothing that can be read
-        for name in table_files(read_run(run).section):
-            (run / name).unlink(missing_ok=True)
+def _make_room(run: Path) -> None:
+    """Delete what would keep a run from being made again in its folder, which is the study's own."""
+    try:
+        tables = table_files(read_run(run).section)
+    except UsageError:  # nothing is there, or a damaged run, whose files would pass for somebody else's
+        shutil.rmtree(run, ignore_errors=True)
+        return
+    for name in tables:  # one that has lost a file would pass for somebody else's, too
+        (run / name).unlink(missing_ok=True)
     with suppress(OSError):  # there is none, or it holds something else
         (run / "tables").rmdir()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from turnwise.errors import TurnwiseError, UsageError
 from turnwise.instruments import INSTRUMENTS, CorpusShown
 from turnwise.record import version
 from turnwise.report import read_run
-from turnwise.report.anchor import free_name, slug
+from turnwise.report.anchor import LONGEST, slug
 from turnwise.report.run import FILES, table_files
 from turnwise.study.book import Step
 from turnwise.study.keys import digest, fingerprint
@@ -19,20 +20,48 @@ from turnwise.study.models import Source
 from turnwise.study.plan import Ask, Plan
 
 KEY_LETTERS = 12  # of a step's key, in the name of its folder
+NAME_LETTERS = 8  # of what stands for the true names, where a folder's name cannot
 COMPARED = Step("compared", "compare", "", "pending")  # with an earlier study
 
 
 def steps_of(plan: Plan) -> list[tuple[str, Ask, str]]:
-    """Every corpus itself, then every instrument on each of its corpora; each with a name that a folder can have."""
+    """Every corpus itself, then every instrument on each of its corpora; each with a name that a folder can have.
+
+    No name depends on the order of the plan: where two would be called the same, or letters are lost, a digest of the
+    true names is added.
+    """
     shown = Ask("corpus", "corpus", CorpusShown(), tuple(plan.corpora))
-    taken: set[str] = set()
+    asked = [(ask, corpus) for ask in (shown, *plan.asks) for corpus in ask.corpora]
+    texts = [f"{ask.name}-{corpus}" for ask, corpus in asked]
+    slugs = [slug(text, default=ask.instrument) for text, (ask, _) in zip(texts, asked, strict=True)]
+    same, alike = Counter(texts), Counter([COMPARED.name, *slugs])
     found = []
-    for ask in (shown, *plan.asks):
-        for corpus in ask.corpora:
-            name = free_name(slug(f"{ask.name}-{corpus}", default=ask.instrument), taken)
-            taken.add(name)
-            found.append((name, ask, corpus))
+    for text, short, (ask, corpus) in zip(texts, slugs, asked, strict=True):
+        is_own = same[text] == 1 if short == text else alike[short] == 1 and _has_all_letters(text)
+        name = short if is_own else _with_digest(short, [ask.instrument, ask.name, corpus])
+        found.append((name, ask, corpus))
     return found
+
+
+def _has_all_letters(text: str) -> bool:
+    """Whether the slug of a text has all of its letters; case, blanks and signs may be lost."""
+    return text.isascii() and len(text) <= LONGEST
+
+
+def _with_digest(short: str, names: Sequence[str]) -> str:
+    """A slug, cut where it must be, that no other names have."""
+    return f"{short[: LONGEST - NAME_LETTERS - 1].rstrip('-')}-{digest(names)[:NAME_LETTERS]}"
+
+
+def shown_name(name: str, asked: str, corpus: str) -> str:
+    """What people read of a step: its name, or what was asked of which corpus where the name has a digest for that."""
+    return name if not asked or name == slug(f"{asked}-{corpus}") else f"{asked} on {corpus}"
+
+
+def trace_name(name: str) -> str:
+    """The file of the trace of a step, or of a model, that failed."""
+    short = slug(name, default="step")
+    return f"{name if short == name else _with_digest(short, [name])}.txt"
 
 
 def pending(plan: Plan) -> list[Step]:
