@@ -46,7 +46,10 @@ def test_the_json_of_measure_is_that_of_the_promise(both: tuple[object, ...]) ->
     assert shown.pop("signature").startswith("corpus:test@")
     assert shown.pop("intervals") == {"identical_share": None, "mean": None}
     intervals = shown.pop("share_over_intervals")
-    assert (list(intervals), set(intervals.values())) == (list(shown["share_over"]), {None})  # of one dialogue
+    assert (list(intervals), set(intervals.values())) == (list(shown["share_over"]), {None})
+    reasons = shown.pop("reasons")
+    assert list(reasons) == [*(f"share_over {name}" for name in intervals), "identical_share", "mean"]
+    assert set(reasons.values()) == {"an interval needs at least 3 dialogues, found 2"}
     assert shown == {
         "unit": "sample",
         "is_within": False,

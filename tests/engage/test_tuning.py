@@ -29,7 +29,8 @@ TRAINING, VALIDATION = conversations(30, seed=1), conversations(10, seed=2)
 RECIPE = Recipe(rate=1e-3, head_rate=1e-2, steps=12, warmup=3, batch_turns=16, evaluate_every=4)
 FILES = ("weights.safetensors", "optimiser.safetensors", "config.json", "tokenizer.json")
 
-# Says where it is, and lets itself be killed there.
+# Says where it is, and lets itself be killed there. What a process did before can change how it rounds, so a run that
+# is held against another process's is one of a process of its own.
 SCRIPT = """
 import sys, time
 from tests.engage.test_tuning import RECIPE, TRAINING, VALIDATION
@@ -38,10 +39,11 @@ from turnwise.engage.storage import load
 
 def tell(moment, steps):
     print(moment.step, moment.validation is not None, flush=True)
-    time.sleep(0.2)
+    time.sleep(float(sys.argv[3]))
 
 tuning.LOOK_EVERY = 1
-tuning.tune([TRAINING], VALIDATION, start=load(sys.argv[1]), out=sys.argv[2], recipe=RECIPE, seed=3, progress=tell)
+start = load(sys.argv[1])
+tuning.tune([TRAINING], VALIDATION, start=start, out=sys.argv[2], recipe=RECIPE, seed=3, resume=True, progress=tell)
 """
 
 
@@ -325,24 +327,30 @@ def test_killed_at_any_write_and_resumed_is_the_unbroken_run(
     assert logged(unbroken["adamw"]) == logged(tmp_path / "run")
 
 
-def test_a_process_that_is_killed_and_resumed_is_the_unbroken_run(
-    run: Run, unbroken: dict[str, Path], start: Predictor, tmp_path: Path
-) -> None:
+def test_a_process_that_is_killed_and_resumed_is_the_unbroken_run(start: Predictor, tmp_path: Path) -> None:
     storage.save(tmp_path / "start", start)
-    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "start"), str(tmp_path / "run")]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2], env=environment
-    )
-    assert process.stdout is not None
-    assert any(line.strip() == "7 False" for line in process.stdout)
-    process.send_signal(signal.SIGKILL)
-    process.stdout.close()
-    assert process.wait() == -signal.SIGKILL
+
+    def process(out: str, *, pause: float) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", SCRIPT, str(tmp_path / "start"), str(tmp_path / out), str(pause)]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        return subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2], env=environment
+        )
+
+    with process("whole", pause=0) as whole, process("run", pause=0.2) as killed:
+        assert whole.stdout is not None and killed.stdout is not None
+        assert any(line.strip() == "7 False" for line in killed.stdout)
+        killed.send_signal(signal.SIGKILL)
+        assert killed.wait() == -signal.SIGKILL
+        assert [line.split() for line in whole.stdout][-1] == ["12", "True"]
     assert logged(tmp_path / "run")[-1][0] == "4"
-    run(resume=True)
-    assert not differing(unbroken["adamw"], tmp_path / "run")
-    assert logged(unbroken["adamw"]) == logged(tmp_path / "run")
+    with process("run", pause=0) as resumed:
+        assert resumed.stdout is not None
+        first, *_ = resumed.stdout.readlines()
+        assert first.split() == ["5", "False"]
+    assert (whole.returncode, resumed.returncode) == (0, 0)
+    assert not differing(tmp_path / "whole", tmp_path / "run")
+    assert logged(tmp_path / "whole") == logged(tmp_path / "run")
 
 
 def test_a_run_that_has_ended_is_only_read(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

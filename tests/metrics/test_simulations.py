@@ -32,6 +32,8 @@ SAFE = {
     "proportion of 0.05": STEPS,
     "mean of shares, 95 % of them 0": RARE,
     "the same over dialogues": RARE,
+    "proportion of 0.05 over dialogues, hardly alike": RARE,
+    "proportion of 0.05 over dialogues, much alike": RARE,
     "kendall 0.9": BESIDE,
     "difference of spearman 0.7": APART,
 }
@@ -47,6 +49,8 @@ WIDE = {
     "proportion of 0.05": [10, 20, 30, 40, 60, 100, 200],
     "mean of shares, 95 % of them 0": [10, 20, 30, 40, 60, 100, 200],
     "the same over dialogues": [10, 20, 30, 40, 60],
+    "proportion of 0.05 over dialogues, hardly alike": [10, 20, 30, 40],
+    "proportion of 0.05 over dialogues, much alike": [10, 20, 30, 40, 60],
 }
 NARROW = {"distinct-1": [10]}
 TIMID = {
