@@ -6,7 +6,8 @@ r"""Every study that needs a GPU, from published data to rows.
 
 `data/` holds a folder for each corpus as it is published, those without a training split too: they are dealt anew, a
 tenth of their dialogues for validation, a tenth for the test. Studies run side by side, the commands of one after each
-other; where a limit ends them, the same command goes on. Rows that the tables have are not made again.
+other; where a limit ends them, the same command goes on. Rows that the tables have are not made again: delete those
+that should be.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import tempfile
 import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import side_by_side
@@ -89,36 +91,48 @@ def run(arguments: argparse.Namespace) -> None:
     if shutil.which("nvidia-cuda-mps-control"):  # several runs share a card well only so
         subprocess.run(["nvidia-cuda-mps-control", "-d"], capture_output=True)
     arguments.rows.mkdir(parents=True, exist_ok=True)
-    end = time.monotonic() + arguments.limit
+    end, begun = time.monotonic() + arguments.limit, list[subprocess.Popen[bytes]]()
+    share = 0.6 / len(arguments.studies)
 
-    def study(name: str) -> None:
+    def study(name: str) -> bool:
+        """Whether no command of it failed; one that its time ended did not."""
         for number, command in enumerate(STUDIES[name]):
             script, *options = command.format(corpora=arguments.corpora, encoder=arguments.encoder).split()
             rows = arguments.rows / f"{Path(script).stem}-{name}-{number}.json"
             places = ["--device", arguments.device, "--work", str(arguments.work / name), "--out", str(rows)]
-            begun = subprocess.Popen([sys.executable, str(HERE / script), *options, *places], start_new_session=True)
+            whole = [sys.executable, str(HERE / script), *options, *places, "--share", str(share)]
+            begun.append(subprocess.Popen(whole, start_new_session=True))
             try:
-                code = begun.wait(max(0.0, end - time.monotonic()))
-                print(name, number, "ended" if not code else f"failed ({code})", flush=True)
+                code = begun[-1].wait(max(0.0, end - time.monotonic()))
             except subprocess.TimeoutExpired:
-                os.killpg(begun.pid, signal.SIGKILL)
-                return
+                return True
+            print(name, number, "ended" if not code else f"failed ({code})", flush=True)
+            if code:
+                return False
+        return True
 
     with ThreadPoolExecutor(len(STUDIES)) as pool:
         studies = [pool.submit(study, name) for name in arguments.studies]
-        while not all(one.done() for one in studies):
-            time.sleep(min(arguments.tell, max(1.0, end - time.monotonic())))
-            print(
-                f"{time.monotonic() - end + arguments.limit:.0f} s", *_standing(arguments.work), sep="\n  ", flush=True
-            )
-        for one in studies:
-            one.result()
+        try:
+            while not all(one.done() for one in studies):
+                time.sleep(min(arguments.tell, max(1.0, end - time.monotonic())))
+                standing = _standing(arguments.work)
+                print(f"{time.monotonic() - end + arguments.limit:.0f} s", *standing, sep="\n  ", flush=True)
+        finally:  # their time is up, or somebody broke off
+            for one in begun:
+                with suppress(ProcessLookupError):
+                    os.killpg(one.pid, signal.SIGKILL)
+    if not all(one.result() for one in studies):
+        sys.exit(1)
 
 
 def _standing(work: Path) -> list[str]:
     """How far every run has come: the first columns of its log's last line."""
-    logs = sorted(work.glob("*/*/log.csv"))
-    return [f"{log.parent.name}: {','.join(log.read_text().split()[-1].split(',')[:4])}" for log in logs]
+    found = []
+    for log in sorted(work.glob("*/*/log.csv")):
+        with suppress(OSError, IndexError):  # a run that has ended takes its log with it, one that begins has none yet
+            found.append(f"{log.parent.name}: {','.join(log.read_text().split()[-1].split(',')[:4])}")
+    return found
 
 
 def merge(rows: Path) -> None:

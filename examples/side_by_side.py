@@ -34,6 +34,9 @@ def add_options(parser: argparse.ArgumentParser, rows: Path) -> None:
     )
     parser.add_argument("--device", default="auto")
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument(
+        "--share", type=float, default=0.6, help="of a card's memory, for captured graphs of all workers"
+    )
     parser.add_argument("--begin-within", type=float, default=1e9, help="seconds after which no run is begun")
     parser.add_argument("--work", type=Path, default=Path("out/runs"), help="where checkpoints go")
     parser.add_argument("--out", type=Path, default=rows)
@@ -52,7 +55,7 @@ def run(
     if arguments.one:
         from turnwise.model import graphs
 
-        graphs.SHARE_OF_MEMORY = 0.6 / arguments.workers  # each keeps to its part of the card
+        graphs.SHARE_OF_MEMORY = arguments.share / arguments.workers  # each keeps to its part of the card
         print(json.dumps(make(arguments, arguments.one[0], int(arguments.one[1]))))
         return
     if arguments.settings and arguments.out == rows:

@@ -140,3 +140,22 @@ def test_rare_shares_are_covered_and_none_goes_without(share_of_all: float, dial
         low, high = korn_graubard(hits.astype(float), sizes.astype(float), 0.95)
         covered += low <= share_of_all <= high
     assert covered >= 0.92 * 400  # four standard errors of a simulation below 0.95 would be 0.906
+
+
+@pytest.mark.parametrize("turns", [48, 49])  # shares that a float has, and has not
+def test_dialogues_of_one_share_count_as_one_item_each_however_it_rounds(turns: int) -> None:
+    found = korn_graubard(np.ones(10), np.full(10, float(turns)), 0.95)
+    assert found == pytest.approx(clopper_pearson(10 / turns, 10, 0.95))
+
+
+def test_dialogues_of_uneven_length_count_as_fewer() -> None:
+    """Nothing in 100 dialogues, one of which has half of all turns: as if there were four."""
+    sizes = np.array([99.0] + [1.0] * 99)
+    equal = 198**2 / (99**2 + 99)
+    assert korn_graubard(np.zeros(100), sizes, 0.95) == pytest.approx(clopper_pearson(0, equal, 0.95))
+
+
+def test_counts_that_happen_to_be_0_or_1_are_no_shares() -> None:
+    values = [0.0, 1, 0, 1, 1, 0, 0, 1]
+    counted = score(mean_of(values, clusters=Clusters.of([0, 0, 1, 1, 2, 2, 3, 3], n=8), undefined=""))
+    assert "korn-graubard" not in counted.signature

@@ -64,6 +64,16 @@ def test_a_run_goes_back_once(monkeypatch: pytest.MonkeyPatch) -> None:
         loss.backward()  # type: ignore[no-untyped-call]
 
 
+def test_frozen_weights_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replayed, "is_worth_it", lambda module, like: True)
+    model = learner("transformer", dropout=0.0)
+    for weight in model.encoder.parameters():
+        weight.requires_grad_(False)
+    model.loss(model(BATCHES[0]), BATCHES[0]).backward()  # type: ignore[no-untyped-call]
+    assert all(weight.grad is None for weight in model.encoder.parameters())
+    assert all(weight.grad is not None for weight in model.decoder.parameters())
+
+
 def test_nothing_is_replayed_at_rest_or_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     model = learner("transformer", dropout=0.0)
     words = torch.zeros(1)

@@ -11,6 +11,7 @@ Items of one dialogue are alike, so n of them tell less than n. Of values that a
 Graubard (*Confidence intervals for proportions with small expected number of positive counts estimated from survey
 data*, 1998) is that of Clopper and Pearson for as many independent items as would err by as much. How alike they are
 cannot be seen where the rarer value occurs in two dialogues at most: then every dialogue counts as one item, no more.
+Dialogues of uneven length count as fewer (Kish, *Survey Sampling*, 1965): long ones decide the share.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from turnwise.metrics.jackknife import Made
 from turnwise.metrics.statistic import FloatArray, Interval, Mean, Statistic
 
 FEW = 2  # dialogues with the rarer value
+ROUNDING = 1e-29  # of n², what squares of rounding errors come to
 
 
 def clopper_pearson(hits: float, n: float, level: float) -> Interval:
@@ -46,7 +48,7 @@ def exact(statistic: Statistic, level: float) -> Made | None:
     if not math.isfinite(high - low):
         return None
     if statistic.dialogues != statistic.n:
-        return _of_dialogues(statistic, level) if (low, high) == (0.0, 1.0) else None
+        return _of_dialogues(statistic, level) if statistic.bounds == (0.0, 1.0) else None
     shares = _shares((statistic.values - low) / (high - low), level)
     ends = shares and (low + (high - low) * shares[0], low + (high - low) * shares[1])
     return Made(ends, how={"interval": f"exact-{level:g}"}) if ends else None
@@ -69,15 +71,16 @@ def korn_graubard(hits: FloatArray, sizes: FloatArray, level: float) -> Interval
     from scipy.special import stdtrit
 
     n, dialogues, tail = sizes.sum(), len(sizes), (1 - level) / 2
+    equal = n**2 / np.square(sizes).sum()  # dialogues of one length that would tell as much
     share = hits.sum() / n
     squares = float(np.square(hits - share * sizes).sum())
-    if squares == 0:  # every dialogue has the same share: nothing tells how far another would be from it
-        worth = float(dialogues)
+    if squares <= ROUNDING * n**2:  # every dialogue has the same share: nothing tells how far another would be from it
+        worth = equal
     else:
         error = dialogues / (dialogues - 1) * squares / n**2
-        worth = share * (1 - share) / error * (stdtrit(n - 1, tail) / stdtrit(dialogues - 1, tail)) ** 2
+        worth = share * (1 - share) / error * (stdtrit(n - 1, tail) / stdtrit(max(equal - 1, 1.0), tail)) ** 2
     is_few = min(np.count_nonzero(hits), np.count_nonzero(hits < sizes)) <= FEW
-    worth = min(worth, dialogues if is_few else n)
+    worth = min(worth, equal if is_few else n)
     return clopper_pearson(share * worth, worth, level)
 
 

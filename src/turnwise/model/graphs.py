@@ -83,10 +83,10 @@ class CapturedForward:
         self._capture()
 
     def _warm_up(self) -> None:
-        """Kernels are compiled and libraries set up before anything is captured."""
+        """Kernels are compiled and libraries set up before anything is captured; what it draws is drawn again."""
         stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
+        with torch.random.fork_rng(devices=[torch.cuda.current_device()]), torch.cuda.stream(stream):
             self._run_once()
         torch.cuda.current_stream().wait_stream(stream)
 

@@ -37,18 +37,25 @@ def is_worth_it(module: nn.Module, like: Tensor) -> bool:
 
 def replay(layers: Layers, *given: Tensor) -> Tensor:
     """What the layers compute; differentiable once, by the tensors and by the weights."""
-    dtype = torch.get_autocast_dtype(given[0].device.type)
-    make = Make(layers, dtype if torch.is_autocast_enabled(given[0].device.type) else None)
-    out: Tensor = _Replayed.apply(make, len(given), *given, *layers.parameters())  # type: ignore[no-untyped-call]
+    kind, weights = given[0].device.type, _learning(layers)
+    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
+    make = Make(layers, dtype, tuple(one.data_ptr() for one in layers.parameters()))
+    out: Tensor = _Replayed.apply(make, len(given), *given, *weights)  # type: ignore[no-untyped-call]
     return out
+
+
+def _learning(layers: Layers) -> list[nn.Parameter]:
+    """The weights that are not frozen."""
+    return [one for one in layers.parameters() if one.requires_grad]
 
 
 @dataclass(frozen=True)
 class Make:
-    """Makes runs of some layers; the layers themselves and the precision tell them from others."""
+    """Makes runs of some layers; the layers themselves, the precision and where the weights lie tell them apart."""
 
     layers: Layers
     dtype: torch.dtype | None  # of autocast
+    places: tuple[int, ...]  # of the weights: a graph that was captured reads them there
 
     def __call__(self, *given: Tensor | None) -> Pass:
         """A run over these tensors."""
@@ -77,7 +84,7 @@ class Pass:
     def backward(self, *gradients: Tensor | None) -> list[Tensor | None]:
         """The gradients of what is given, and then of the weights."""
         assert self.out is not None
-        weights = self.make.layers.parameters()
+        weights = _learning(self.make.layers)
         wanted = [one for one in self.given if one.requires_grad]
         found = iter(torch.autograd.grad(self.out, [*wanted, *weights], gradients[0], allow_unused=True))
         return [*(next(found) if one.requires_grad else None for one in self.given), *found]
