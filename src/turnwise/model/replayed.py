@@ -37,16 +37,16 @@ def is_worth_it(module: nn.Module, like: Tensor) -> bool:
 
 def replay(layers: Layers, *given: Tensor) -> Tensor:
     """What the layers compute; differentiable once, by the tensors and by the weights."""
-    kind, weights = given[0].device.type, _learning(layers)
+    kind, weights = given[0].device.type, layers.parameters()
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
-    make = Make(layers, dtype, tuple(one.data_ptr() for one in layers.parameters()))
-    out: Tensor = _Replayed.apply(make, len(given), *given, *weights)  # type: ignore[no-untyped-call]
+    make = Make(layers, dtype, tuple(one.data_ptr() for one in weights))
+    out: Tensor = _Replayed.apply(make, len(given), *given, *_learning(weights))  # type: ignore[no-untyped-call]
     return out
 
 
-def _learning(layers: Layers) -> list[nn.Parameter]:
-    """The weights that are not frozen."""
-    return [one for one in layers.parameters() if one.requires_grad]
+def _learning(weights: Sequence[nn.Parameter]) -> list[nn.Parameter]:
+    """Those that are not frozen."""
+    return [one for one in weights if one.requires_grad]
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Pass:
     def backward(self, *gradients: Tensor | None) -> list[Tensor | None]:
         """The gradients of what is given, and then of the weights."""
         assert self.out is not None
-        weights = _learning(self.make.layers)
+        weights = _learning(self.make.layers.parameters())
         wanted = [one for one in self.given if one.requires_grad]
         found = iter(torch.autograd.grad(self.out, [*wanted, *weights], gradients[0], allow_unused=True))
         return [*(next(found) if one.requires_grad else None for one in self.given), *found]
