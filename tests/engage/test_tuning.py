@@ -361,6 +361,22 @@ def test_a_run_that_has_ended_is_only_read(run: Run, monkeypatch: pytest.MonkeyP
     assert [one.validation for one in again.history] == [one.validation for one in ended.history]
 
 
+@pytest.mark.parametrize("before", [(False, False), (True, True), (True, False)], ids=str)
+def test_a_step_leaves_pytorchs_own_choice_as_it_was(before: tuple[bool, bool]) -> None:
+    was_enabled, is_mild = before
+    torch.use_deterministic_algorithms(was_enabled, warn_only=is_mild)
+    try:
+        with pytest.raises(Killed), tuning._repeatable():
+            assert torch.are_deterministic_algorithms_enabled()
+            # who asked for an error gets it; nobody else does
+            assert torch.is_deterministic_algorithms_warn_only_enabled() is (before != (True, False))
+            raise Killed
+        assert torch.are_deterministic_algorithms_enabled() is was_enabled
+        assert torch.is_deterministic_algorithms_warn_only_enabled() is is_mild
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
 # --- What is refused --------------------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ import csv
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from itertools import count, cycle
@@ -210,22 +210,18 @@ class Run:
         return self.state.step >= self.plan.recipe.steps or (patience is not None and self.state.waited >= patience)
 
     def step(self, batch: Batch) -> Tensor:
-        """Learn from one batch; its loss.
-
-        Fused attention adds gradients up in the order in which a GPU's blocks end, so equal seeds would give unequal
-        weights: it is computed in steps there.
-        """
+        """Learn from one batch; its loss."""
         recipe, step = self.plan.recipe, self.state.step
         seed_step(self.plan.seed, step)
         for group in self.optimiser.param_groups:
             group["lr"] = group["usual"] * recipe.rate_at(step)
         self.encoder.network.train()
         try:
-            with sdpa_kernel(SDPBackend.MATH) if self.encoder.device.type == "cuda" else nullcontext():
+            with _repeatable() if self.encoder.device.type == "cuda" else nullcontext():
                 vectors = self.encoder.encode(batch.ids, self.plan.settings)
-            outputs = window_means(self.head(vectors), torch.from_numpy(batch.starts), self._averaged)
-            loss = loss_of(outputs, torch.from_numpy(batch.targets).to(outputs.device), self.plan.settings)
-            (recipe.loss_scale * loss).backward()  # type: ignore[no-untyped-call]
+                outputs = window_means(self.head(vectors), torch.from_numpy(batch.starts), self._averaged)
+                loss = loss_of(outputs, torch.from_numpy(batch.targets).to(outputs.device), self.plan.settings)
+                (recipe.loss_scale * loss).backward()  # type: ignore[no-untyped-call]
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
@@ -275,6 +271,24 @@ class Run:
         storage.save(self.folder / "last", self.predictor, standing=standing)
         if is_better:
             storage.save(self.folder / "best", self.predictor)
+
+
+@contextmanager
+def _repeatable() -> Iterator[None]:
+    """Sums are not made in the order in which a GPU's blocks end: with it, equal seeds would give unequal weights.
+
+    Fused attention knows no other order, so attention is computed in steps.
+    """
+    was_enabled, was_mild = (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
+    torch.use_deterministic_algorithms(True, warn_only=was_mild or not was_enabled)
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        torch.use_deterministic_algorithms(was_enabled, warn_only=was_mild)
 
 
 def _copied(start: Predictor) -> Predictor:

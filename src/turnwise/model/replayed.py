@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from turnwise.model import graphs
+
+Weight = TypeVar("Weight", bound=Tensor)
+IS_SEEN_TO_WORK = False  # on a GPU: tests/model/test_replayed.py has to pass there before anybody trains with it
 
 
 class Layers(Protocol):
@@ -26,25 +29,25 @@ class Layers(Protocol):
 
     @property
     def __call__(self) -> Callable[..., Tensor]:
-        """Over some tensors."""
+        """Over weights, in the order of `parameters`, and some tensors."""
         ...
 
 
 def is_worth_it(module: nn.Module, like: Tensor) -> bool:
     """Whether a pass is one of thousands that go back, on a GPU."""
-    return module.training and torch.is_grad_enabled() and like.is_cuda
+    return IS_SEEN_TO_WORK and module.training and torch.is_grad_enabled() and like.is_cuda
 
 
 def replay(layers: Layers, *given: Tensor) -> Tensor:
     """What the layers compute; differentiable once, by the tensors and by the weights."""
     kind, weights = given[0].device.type, layers.parameters()
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
-    make = Make(layers, dtype, tuple(one.data_ptr() for one in weights))
+    make = Make(layers, dtype, tuple((one.data_ptr(), one.requires_grad) for one in weights))
     out: Tensor = _Replayed.apply(make, len(given), *given, *_learning(weights))  # type: ignore[no-untyped-call]
     return out
 
 
-def _learning(weights: Sequence[nn.Parameter]) -> list[nn.Parameter]:
+def _learning(weights: Sequence[Weight]) -> list[Weight]:
     """Those that are not frozen."""
     return [one for one in weights if one.requires_grad]
 
@@ -55,7 +58,7 @@ class Make:
 
     layers: Layers
     dtype: torch.dtype | None  # of autocast
-    places: tuple[int, ...]  # of the weights: a graph that was captured reads them there
+    places: tuple[tuple[int, bool], ...]  # where a captured graph reads each weight, and whether it learns
 
     def __call__(self, *given: Tensor | None) -> Pass:
         """A run over these tensors."""
@@ -63,17 +66,22 @@ class Make:
 
 
 class Pass:
-    """One pass forward and backward, recorded by autograd."""
+    """One pass forward and backward, recorded by autograd.
+
+    Weights take part under another name: the gradients of the weights themselves belong to the stream that trains, and
+    a capture must not wait for that one.
+    """
 
     def __init__(self, make: Make, given: Sequence[Tensor]) -> None:
         self.make = make
+        self.weights = [one.detach().requires_grad_(one.requires_grad) for one in make.layers.parameters()]
         self.given = [one.detach().requires_grad_(one.is_floating_point()) for one in given]
         self.out: Tensor | None = None
 
     def forward(self) -> tuple[Tensor]:
         """What the layers compute."""
         with torch.enable_grad(), self._precision():
-            self.out = self.make.layers(*self.given)
+            self.out = self.make.layers(self.weights, *self.given)
         return (self.out.detach(),)
 
     def _precision(self) -> AbstractContextManager[Any]:
@@ -84,9 +92,9 @@ class Pass:
     def backward(self, *gradients: Tensor | None) -> list[Tensor | None]:
         """The gradients of what is given, and then of the weights."""
         assert self.out is not None
-        weights = _learning(self.make.layers.parameters())
         wanted = [one for one in self.given if one.requires_grad]
-        found = iter(torch.autograd.grad(self.out, [*wanted, *weights], gradients[0], allow_unused=True))
+        both = [*wanted, *_learning(self.weights)]
+        found = iter(torch.autograd.grad(self.out, both, gradients[0], allow_unused=True))
         return [*(next(found) if one.requires_grad else None for one in self.given), *found]
 
 

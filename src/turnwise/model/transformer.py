@@ -13,6 +13,7 @@ from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -232,8 +233,23 @@ class TransformerLayers:
         """The weights of both."""
         return [*self.encoder.parameters(), *self.decoder.parameters()]
 
-    def __call__(self, context: Tensor, response: Tensor, utterance: Tensor, length: Tensor) -> Tensor:
-        """What the output layer reads, from embedded contexts and responses and a batch's `utterance` and `length`."""
+    def __call__(self, weights: Sequence[Tensor], *given: Tensor) -> Tensor:
+        """What the output layer reads, with these in place of the weights."""
+        both = _Both(self.encoder, self.decoder)
+        names = (name for name, _ in both.named_parameters())
+        states: Tensor = functional_call(both, dict(zip(names, weights, strict=True)), given)
+        return states
+
+
+class _Both(nn.Module):
+    """Encoder and decoder under one roof, for weights to be exchanged."""
+
+    def __init__(self, encoder: TransformerEncoder, decoder: TransformerDecoder) -> None:
+        super().__init__()
+        self.encoder, self.decoder = encoder, decoder
+
+    def forward(self, context: Tensor, response: Tensor, utterance: Tensor, length: Tensor) -> Tensor:
+        """States, from embedded contexts and responses and a batch's `utterance` and `length`."""
         output: Output = self.decoder(response, length, self.encoder.over(context, utterance, length))
         return output.states
 
