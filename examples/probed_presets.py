@@ -7,6 +7,7 @@ r"""What the probe paper's five models know, before and after training: the prob
     python examples/probed_presets.py --table            # beside the paper's Tables 5 to 7; --table mlp: 12 to 14
     python examples/probed_presets.py --table scaled     # encodings of one scale
     python examples/probed_presets.py --agreement        # on how many tasks we come near the paper
+    python examples/probed_presets.py --summary          # the mean over all tasks, by each classifier
 
 MultiWOZ: trained on the text of 2.2, probed with the annotated dialogues of 2.1, whose validation split the classifiers
 learn from and whose test split they are scored on. The two versions are written differently, so both go through one
@@ -188,6 +189,26 @@ def agreement(rows: list[dict[str, Any]], kind: str = "logistic") -> Iterator[st
         yield f"| {preset} on {corpus} | {' | '.join(cells)} |"
 
 
+def summary(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """The mean of micro-F1 over all tasks, by classifier and checkpoint: means over seeds ± standard deviation."""
+    yield f"| mean over tasks | {' | '.join(f'{kind}, {one}' for kind in KINDS for one in CHECKPOINTS)} |"
+    yield "|---|" + "--:|" * (len(KINDS) * len(CHECKPOINTS))
+    for corpus, preset in dict.fromkeys((row["corpus"], row["variant"]) for row in rows):
+        cells = []
+        for kind in KINDS:
+            mine = [
+                row["probes"][kind]
+                for row in rows
+                if (row["corpus"], row["variant"]) == (corpus, preset) and kind in row["probes"]
+            ]
+            cells += [_spread([_mean_over_tasks(one[checkpoint]) for one in mine]) for checkpoint in CHECKPOINTS]
+        yield f"| {preset} on {corpus} | {' | '.join(cells)} |"
+
+
+def _mean_over_tasks(probes: dict[str, Any]) -> float:
+    return statistics.mean(task["f1"] for task in probes["tasks"].values())
+
+
 def main() -> None:
     """Train and probe, or print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -199,9 +220,10 @@ def main() -> None:
     parser.add_argument("--classifiers", nargs="+", default=KINDS, choices=KINDS)
     parser.add_argument("--table", nargs="?", const="logistic", choices=KINDS)
     parser.add_argument("--agreement", action="store_true", help="how often we come near the paper")
+    parser.add_argument("--summary", action="store_true", help="means over all tasks")
     arguments = parser.parse_args()
-    if arguments.agreement:
-        print("\n".join(agreement(side_by_side.read(ROWS))))
+    if arguments.agreement or arguments.summary:
+        print("\n".join((agreement if arguments.agreement else summary)(side_by_side.read(ROWS))))
         return
     if arguments.table:
         print("\n\n".join(tables(side_by_side.read(ROWS), arguments.table)))

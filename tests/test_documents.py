@@ -134,6 +134,7 @@ def test_the_tables_of_the_leak_are_what_the_study_prints(mark: str, table: str)
 def test_the_table_of_probed_presets_is_what_the_study_prints() -> None:
     check_shown("results.md", "probes", ROOT / "examples" / "probed_presets.py", "--table")
     check_shown("results.md", "probe agreement", ROOT / "examples" / "probed_presets.py", "--agreement")
+    check_shown("results.md", "probe summary", ROOT / "examples" / "probed_presets.py", "--summary")
 
 
 def test_the_speed_of_engagement_is_what_the_benchmark_found() -> None:
@@ -143,6 +144,7 @@ def test_the_speed_of_engagement_is_what_the_benchmark_found() -> None:
 def test_the_tables_of_remaining_depth_are_what_the_study_prints() -> None:
     check_shown("results.md", "engage depth", ROOT / "examples" / "trained_engagement.py", "--table", "depth")
     check_shown("results.md", "engage people", ROOT / "examples" / "trained_engagement.py", "--table", "people")
+    check_shown("results.md", "engage ablations", ROOT / "examples" / "trained_engagement.py", "--table", "ablations")
 
 
 def test_the_table_of_what_beats_words_is_what_the_study_prints() -> None:
