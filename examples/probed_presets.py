@@ -206,7 +206,7 @@ def summary(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _mean_over_tasks(probes: dict[str, Any]) -> float:
-    return statistics.mean(task["f1"] for task in probes["tasks"].values())
+    return statistics.mean(float(task["f1"]) for task in probes["tasks"].values())
 
 
 def main() -> None:

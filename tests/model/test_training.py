@@ -386,6 +386,42 @@ def test_captured_graphs_give_their_memory_back_at_the_end(
         assert cleared == ["graphs"]
 
 
+class Full:
+    """A loss for which there is no memory on some calls; what was computed before the failure has left gradients."""
+
+    def __init__(self, *calls: int) -> None:
+        self.calls, self.called = calls, 0
+
+    def __call__(self, output: Output, batch: Batch) -> torch.Tensor:
+        self.called += 1
+        if self.called in self.calls:
+            output.states.sum().backward(retain_graph=True)  # type: ignore[no-untyped-call]
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return output.states.sum() * 0
+
+
+def test_a_batch_is_tried_again_once_captured_graphs_gave_way(
+    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unbroken = run(corpus, settings, recipe, tmp_path / "unbroken", extra_loss=Full())
+    monkeypatch.setattr(graphs, "give_way", lambda: True)
+    found = run(corpus, settings, recipe, tmp_path / "found", extra_loss=Full(2, 5))
+    assert found.steps == unbroken.steps
+    one, other = (load_file(tmp_path / name / "last" / "weights.safetensors") for name in ("unbroken", "found"))
+    assert all(torch.equal(one[key], other[key]) for key in one)
+    with pytest.raises(TrainingError, match="Out of memory on cpu in epoch 1 after 1 batches"):
+        run(corpus, settings, recipe, tmp_path / "twice", extra_loss=Full(2, 3))
+
+
+def test_graphs_give_way_where_they_hold_something(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graphs, "SHARE_OF_MEMORY", 0.3)
+    assert not graphs.give_way()
+    monkeypatch.setitem(graphs._waiting, ("some run",), [object()])
+    assert graphs.give_way()
+    assert graphs.SHARE_OF_MEMORY == 0.15
+    assert not graphs._waiting
+
+
 def test_a_bug_keeps_its_trace(corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path) -> None:
     def broken(output: Output, batch: Batch) -> torch.Tensor:
         raise RuntimeError("shapes do not match")

@@ -65,6 +65,20 @@ def clear() -> None:
     _seen.clear()
 
 
+def give_way() -> bool:
+    """Where memory has run out: give back what waiting runs hold, and hold half as much from now on.
+
+    Whether there was anything to give: on a card that others use too, the share may be more than they leave.
+    """
+    global SHARE_OF_MEMORY
+    if not any(_waiting.values()):
+        return False
+    SHARE_OF_MEMORY /= 2
+    clear()
+    torch.cuda.empty_cache()
+    return True
+
+
 def _key(make: Make, given: Tensors) -> Key:
     precision = torch.get_float32_matmul_precision()  # a captured product keeps the one it was captured with
     return (make, precision, *(None if one is None else (one.shape, one.dtype, one.device) for one in given))

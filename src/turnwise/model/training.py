@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from turnwise.atomic import MARK, restore
 from turnwise.corpus import Corpus
@@ -197,15 +198,9 @@ class Loop:
         before = Sums(self.state.loss, self.state.tokens, self.state.extra_loss, self.state.samples)
         watch = Watch(before, self.device)
         for batch, portion in made:
-            seed_step(self.plan.seed, self.state.epoch, self.state.done, self.accelerator.process_index)
             self.learner.set_rate(self._rate(self.state))
-            losses = self.learner.step(
-                batch,
-                own_tokens=portion.own_tokens,
-                own_samples=portion.own_samples,
-                token_share=portion.token_share,
-                sample_share=portion.sample_share,
-            )
+            losses = self._step(batch, portion) or self._step(batch, portion, is_last_attempt=True)
+            assert losses is not None
             watch.add(*losses, tokens=portion.tokens, samples=portion.samples)
             self.state = replace(self.state, done=self.state.done + 1, step=self.state.step + 1)
             if self.state.done == batches:
@@ -214,6 +209,29 @@ class Loop:
                 self._look(watch, batches, log, is_logged=True)
                 if watch.is_time(self.save_seconds, self.accelerator):
                     self._save("last", is_resumable=True)
+
+    def _step(
+        self, batch: Batch, portion: Portion, *, is_last_attempt: bool = False
+    ) -> tuple[Tensor, Tensor | None] | None:
+        """What a batch cost; None where memory ran out, but captured graphs gave theirs back: it can be tried again.
+
+        Several processes do not try again: the others would wait for gradients that they have.
+        """
+        seed_step(self.plan.seed, self.state.epoch, self.state.done, self.accelerator.process_index)
+        try:
+            return self.learner.step(
+                batch,
+                own_tokens=portion.own_tokens,
+                own_samples=portion.own_samples,
+                token_share=portion.token_share,
+                sample_share=portion.sample_share,
+            )
+        except RuntimeError as error:
+            is_final = is_last_attempt or self.accelerator.num_processes > 1 or not is_out_of_memory(error)
+            if is_final or not graphs.give_way():
+                raise
+            self.learner.optimiser.zero_grad(set_to_none=True)
+            return None
 
     def _look(self, watch: Watch, batches: int, log: Log, *, is_logged: bool) -> None:
         total = watch.total(self.accelerator)
