@@ -28,7 +28,7 @@ import argparse
 import json
 import re
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -113,6 +113,7 @@ def probed(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, Any
         "epochs": result.epochs,
         "best_epoch": result.best_epoch,
         "perplexity": side_by_side.logged(out / "log.csv", "perplexity"),
+        "bleu_2": side_by_side.logged(out / "log.csv", "bleu_2"),
         "seconds": result.seconds,
         "skipped": found[arguments.classifiers[0]].result.to_dict()["skipped"],
         "probes": {kind: {model: _short(one) for model, one in by.items()} for kind, by in rows.items()},
@@ -130,22 +131,53 @@ def _short(one: dict[str, Any]) -> dict[str, Any]:
 
 
 def tables(rows: list[dict[str, Any]], kind: str) -> Iterator[str]:
-    """For each corpus and preset: micro-F1 in percent, means over seeds ± standard deviation, beside the paper's."""
-    paper = json.loads(PAPER.read_text())["tables"].get(kind, {})
+    """For each corpus and preset: micro-F1 in percent, means over seeds ± standard deviation, beside the paper's.
+
+    Groups are of the tasks that the paper has on that corpus; its Table 8 is of MultiWOZ at the best BLEU.
+    """
+    paper = json.loads(PAPER.read_text())
     rows = [row for row in rows if kind in row["probes"]]
     for corpus, preset in dict.fromkeys((row["corpus"], row["variant"]) for row in rows):
         mine = [row["probes"][kind] for row in rows if (row["corpus"], row["variant"]) == (corpus, preset)]
-        theirs = paper.get(_data(corpus), {}).get(preset, {})
+        theirs = paper["tables"].get(kind, {}).get(_data(corpus), {}).get(preset, {})
         heads = [word for one in CHECKPOINTS for word in ((one, "paper") if theirs else (one,))]
-        lines = [f"| {preset} on {corpus}, {len(mine)} seeds | {' | '.join(heads)} |", "|---|" + "--:|" * len(heads)]
-        for task in mine[0]["untrained"]["tasks"]:
-            lines.append(f"| {task} | {' | '.join(_cells(mine, theirs, task))} |")
+        lines = [
+            f"| {preset} on {corpus}, {len(mine)} seeds | majority | {' | '.join(heads)} |",
+            "|---|--:|" + "--:|" * len(heads),
+        ]
+        for task, one in mine[0]["untrained"]["tasks"].items():
+            lines.append(f"| {task} | {100 * one['majority']:.1f} | {' | '.join(_cells(mine, theirs, task))} |")
+        aggregates = paper["groups"][preset] if (kind, _data(corpus)) == ("logistic", "multiwoz") else {}
         for group in GROUPS:
-            found = [_spread([one[checkpoint]["groups"][group] for one in mine]) for checkpoint in CHECKPOINTS]
-            lines.append(
-                f"| {group} | {' | '.join(word for one in found for word in ((one, '') if theirs else (one,)))} |"
-            )
+            lines.append(f"| {group} | {' | '.join(_group(mine, group, _data(corpus), bool(theirs), aggregates))} |")
         yield "\n".join(lines)
+
+
+def _group(
+    mine: list[dict[str, Any]], group: str, data: str, has_paper: bool, aggregates: dict[str, float]
+) -> Iterator[str]:
+    tasks = [task for task in _asked(mine[0]["untrained"]["tasks"], data) if _difficulty(task) == group]
+    if not tasks:
+        yield from ["–"] * (1 + (2 if has_paper else 1) * len(CHECKPOINTS))
+        return
+    known = mine[0]["untrained"]["tasks"]
+    yield f"{statistics.mean(100 * known[task]['majority'] for task in tasks):.1f}"
+    for checkpoint in CHECKPOINTS:
+        yield _spread([statistics.mean(one[checkpoint]["tasks"][task]["f1"] for task in tasks) for one in mine])
+        if has_paper:
+            yield f"{aggregates[group]:.1f}" if aggregates and checkpoint == "best" else "–"
+
+
+def _asked(tasks: Iterable[str], data: str) -> list[str]:
+    """Those that the paper has on this data: it asks for words in PersonaChat alone."""
+    known = json.loads(PAPER.read_text())["tables"]["logistic"][data]["lstm"]["untrained"]
+    return [task for task in tasks if task in known]
+
+
+def _difficulty(task: str) -> str:
+    from turnwise.probe import TASKS
+
+    return TASKS[task].difficulty
 
 
 def _data(corpus: str) -> str:
@@ -190,23 +222,24 @@ def agreement(rows: list[dict[str, Any]], kind: str = "logistic") -> Iterator[st
 
 
 def summary(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """The mean of micro-F1 over all tasks, by classifier and checkpoint: means over seeds ± standard deviation."""
-    yield f"| mean over tasks | {' | '.join(f'{kind}, {one}' for kind in KINDS for one in CHECKPOINTS)} |"
-    yield "|---|" + "--:|" * (len(KINDS) * len(CHECKPOINTS))
+    """Micro-F1 averaged over the paper's tasks, by classifier and checkpoint: means over seeds ± standard deviation."""
+    yield f"| mean over tasks | majority | {' | '.join(f'{kind}, {one}' for kind in KINDS for one in CHECKPOINTS)} |"
+    yield "|---|--:|" + "--:|" * (len(KINDS) * len(CHECKPOINTS))
     for corpus, preset in dict.fromkeys((row["corpus"], row["variant"]) for row in rows):
-        cells = []
+        mine = [row["probes"] for row in rows if (row["corpus"], row["variant"]) == (corpus, preset)]
+        shown = [f"{100 * _mean_over_tasks(mine[0]['logistic']['untrained'], _data(corpus), 'majority'):.1f}"]
         for kind in KINDS:
-            mine = [
-                row["probes"][kind]
-                for row in rows
-                if (row["corpus"], row["variant"]) == (corpus, preset) and kind in row["probes"]
+            of_kind = [one[kind] for one in mine if kind in one]
+            few = f" ({len(of_kind)} seeds)" if 0 < len(of_kind) < len(mine) else ""
+            shown += [
+                _spread([_mean_over_tasks(one[checkpoint], _data(corpus)) for one in of_kind]) + few
+                for checkpoint in CHECKPOINTS
             ]
-            cells += [_spread([_mean_over_tasks(one[checkpoint]) for one in mine]) for checkpoint in CHECKPOINTS]
-        yield f"| {preset} on {corpus} | {' | '.join(cells)} |"
+        yield f"| {preset} on {corpus} | {' | '.join(shown)} |"
 
 
-def _mean_over_tasks(probes: dict[str, Any]) -> float:
-    return statistics.mean(float(task["f1"]) for task in probes["tasks"].values())
+def _mean_over_tasks(probes: dict[str, Any], data: str, key: str = "f1") -> float:
+    return statistics.mean(float(probes["tasks"][task][key]) for task in _asked(probes["tasks"], data))
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ A variant names a corpus, or `mixture` for all of them, and the predecessors tha
 words change one option of the paper's Table 5: `mixture-h0-sigmoid`, `mixture-h0-shuffled`, `mixture-h0-human`, which
 is selected by people; its half of DailyDialog-Human is not reported. Every predictor is reported on the other half.
 `dailydialog-h2-frozen` fits the linear layer alone, `dailydialog-h2-frozen-mpnet` on a larger encoder, which computes
-in bfloat16: a CPU will do.
+in bfloat16: a CPU will do. `mixture-h0-untrained` has learnt nothing, its linear layer is random: a control.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ ABLATIONS = ("shuffled", "sigmoid", "classes2", "classes5", "classes10", "cls", 
 TABLE_5 = {
     "mixture-h0": 0.34,
     "mixture-h0-human": 0.62,
+    "mixture-h0-untrained": None,
     "mixture-h0-shuffled": -0.14,
     "mixture-h0-sigmoid": 0.22,
     "mixture-h0-classes2": 0.06,
@@ -49,7 +50,7 @@ TABLE_5 = {
     "mixture-h0-min": 0.26,
     "mixture-h2": 0.53,
     "mixture-h2-flat": 0.53,
-    "mixture-h3": 0.53,
+    "mixture-h3": 0.52,  # -H4: the paper counts the turn itself
 }
 GROUPS = {
     "depth": tuple(f"{name}-h0" for name in CORPORA),
@@ -61,6 +62,7 @@ GROUPS = {
         for history in HISTORIES
     ),
     "ablations": tuple(f"{MIXTURE}-h{2 if more == 'flat' else 0}-{more}" for more in ABLATIONS),
+    "controls": (f"{MIXTURE}-h0-untrained",),
 }
 
 
@@ -76,7 +78,7 @@ def options_of(words: Sequence[str]) -> dict[str, Any]:
             found["activation"] = word
         elif word == "flat":
             found["is_flat"] = True
-        elif word not in ("shuffled", "human", "paper", "frozen", "mpnet"):
+        elif word not in ("shuffled", "human", "paper", "frozen", "mpnet", "untrained"):
             raise SystemExit(f"'{word}' is no part of a variant; one is called mixture-h0-sigmoid")
     return found
 
@@ -109,9 +111,12 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
     encoder = Encoder.load(name_of_encoder, device=choose_device(arguments.device)).using(dtype=dtype)
     tests = {one: data for one, data in found.items() if corpus in (MIXTURE, one)}
     row = {"corpus": arguments.name, "variant": name, "seed": seed}
+    begin, out = time.monotonic(), side_by_side.folder(arguments, name, seed)
+    out.mkdir(parents=True, exist_ok=True)
+    if "untrained" in words:
+        predictor = Predictor.untrained(encoder, settings, seed=seed)
+        return {**row, "seconds": 0.0, **measured(predictor, tests, rated, everything)}
     if "frozen" in words:
-        begin, out = time.monotonic(), side_by_side.folder(arguments, name, seed)
-        out.mkdir(parents=True, exist_ok=True)
         predictor = fit_head(
             material(learnt, is_shuffled="shuffled" in words, seed=seed),
             start=Predictor.untrained(encoder, settings, seed=seed),
@@ -123,7 +128,7 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
     result = fit_all(
         material(learnt, is_shuffled="shuffled" in words, seed=seed),
         start=Predictor.untrained(encoder, settings, seed=seed),
-        out=side_by_side.folder(arguments, name, seed),
+        out=out,
         recipe=recipe,
         seed=seed,
         select="human" if "human" in words else "valloss",
@@ -211,8 +216,8 @@ def _variants(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _is_plain(variant: str) -> bool:
-    """Tuned or frozen, with nothing of Table 5 changed."""
-    return not set(variant.split("-")[2:]) - {"frozen", "mpnet"}
+    """Tuned or frozen or a control, with nothing else of Table 5 changed."""
+    return not set(variant.split("-")[2:]) - {"frozen", "mpnet", "untrained", "shuffled"}
 
 
 def people_table(rows: list[dict[str, Any]]) -> str:
@@ -223,7 +228,7 @@ def people_table(rows: list[dict[str, Any]]) -> str:
 def ablations_table(rows: list[dict[str, Any]]) -> str:
     """The paper's Table 5: one option changed. Depth is the mean of Pearson's correlations over the test splits."""
     lines = [
-        "| predictor | seeds | depth | Spearman | 95 % | other half | both | 95 % | paper |",
+        "| predictor | seeds | depth | Spearman | 95 %, first seed | other half | both | 95 %, first seed | paper |",
         "|---|" + "--:|" * 8,
     ]
     for variant, paper in TABLE_5.items():
@@ -233,14 +238,14 @@ def ablations_table(rows: list[dict[str, Any]]) -> str:
             some = [row["people"]["raters"]["model"] for row in mine]
             low, high = some[0]["interval"]
             numbers = f"{depth:.3f} | {_mean_of(some)} | {low:.2f} to {high:.2f} | {_wider(mine, 'model')}"
-            lines.append(f"| {variant} | {len(mine)} | {numbers} | {paper:.2f} |")
+            lines.append(f"| {variant} | {len(mine)} | {numbers} | {'–' if paper is None else f'{paper:.2f}'} |")
     return "\n".join(lines)
 
 
 def _people_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
     yield (
-        "| predictor | seeds | Spearman | of seeds | 95 % | Pearson | given length | share of ceiling "
-        "| other half | both | 95 % |"
+        "| predictor | seeds | Spearman | of seeds | 95 %, first seed | Pearson | given length | share of ceiling "
+        "| other half | both | 95 %, first seed |"
     )
     yield "|---|" + "--:|" * 10
     for variant in _variants(rows):
@@ -262,24 +267,19 @@ def _people_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
             shown = " | ".join("–" if value is None else f"{value:.3f}" for value in more)
             interval = f"{low:.2f} to {high:.2f}"
             yield f"| {name} | | {one['spearman']:.3f} | | {interval} | {shown} | {_wider(full, name)} |"
+    for row in full:  # the first, if there is any
+        reported, *wider = (row[key]["ceiling"] for key in ("people", "selection", "all") if key in row)
+        others = " | ".join(f"{one:.3f}" for one in wider) or "– | –"
+        yield f"| ceiling: one annotator against the others | | {reported:.3f} | | | | | 1.000 | {others} | |"
 
 
 def _wider(rows: list[dict[str, Any]], rater: str) -> str:
-    """The other half and both, where every seed was free to be held against them.
-
-    Of a tuned model's other half the log tells as well.
-    """
-    if all("all" in row for row in rows):
-        other, both = ([row[key]["raters"][rater] for row in rows] for key in ("selection", "all"))
-        low, high = both[0]["interval"]
-        return f"{_mean_of(other)} | {_mean_of(both)} | {low:.2f} to {high:.2f}"
-    chosen = [next(one for one in row["log"] if one["step"] == row["best_step"]) for row in rows if "log" in row]
-    known = [{"spearman": one["human"]} for one in chosen] if not _is_chosen_by_people(rows[0]["variant"]) else []
-    return f"{_mean_of(known) if len(known) == len(rows) else '–'} | – | –"
-
-
-def _is_chosen_by_people(variant: str) -> bool:
-    return "human" in variant.split("-")
+    """The other half and both, where every seed was free to be held against them."""
+    if not all("all" in row for row in rows):
+        return "– | – | –"
+    other, both = ([row[key]["raters"][rater] for row in rows] for key in ("selection", "all"))
+    low, high = both[0]["interval"]
+    return f"{_mean_of(other)} | {_mean_of(both)} | {low:.2f} to {high:.2f}"
 
 
 def _mean_of(raters: list[dict[str, Any]]) -> str:
@@ -307,7 +307,7 @@ def main() -> None:
     parser.add_argument("--table", choices=TABLES)
     arguments = parser.parse_args()
     if arguments.table:
-        print(TABLES[arguments.table](side_by_side.read(ROWS)))
+        print(TABLES[arguments.table](sorted(side_by_side.read(ROWS), key=lambda row: row["seed"])))
         return
     names = [name for given in arguments.variants for name in GROUPS.get(given, (given,))]
     side_by_side.run(arguments, names, rows=ROWS, make=trained, told=_told)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from turnwise.record import Score
-from turnwise.report import Chart, Section, charts
+from turnwise.report import Chart, Section, charts, figure
 from turnwise.report.charts import Axis
 from turnwise.report.theme import QUIET, SERIES, dark_counterparts
 
@@ -137,3 +137,8 @@ def test_a_logarithmic_axis_gets_exponents() -> None:
 def test_a_long_name_is_wrapped_and_cut() -> None:
     shown = charts.label("one two three four five six", width=10)
     assert shown == "one two<br>three …"
+
+
+def test_a_dozen_series_of_points_are_told_apart() -> None:
+    marks = [figure.points([(0.0, 0.0)], "labels", place)["marker"] for place in range(12)]
+    assert len({(one["color"], one["symbol"]) for one in marks}) == 12

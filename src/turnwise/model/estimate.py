@@ -70,5 +70,6 @@ def _seconds_per_batch(loop: Loop, made: Iterable[Batch]) -> float:
     for count, batch in enumerate(made):
         started = time.perf_counter() if count == 1 else started
         own = {"own_tokens": int(batch.response_length.sum()), "own_samples": len(batch.response_length)}
-        loop.learner.step(batch, **own)[0].item()
+        loop.learner.backward(batch, **own)[0].item()
+        loop.learner.update()
     return (time.perf_counter() - started) / count

@@ -49,7 +49,7 @@ class Learner:
         self.objective = accelerator.prepare(Objective(network, extra_loss))
         self.optimiser: Any = accelerator.prepare(make_optimiser(self.objective, recipe))
 
-    def step(
+    def backward(
         self,
         batch: Batch,
         *,
@@ -58,7 +58,7 @@ class Learner:
         token_share: float = 1.0,
         sample_share: float = 1.0,
     ) -> tuple[Tensor, Tensor | None]:
-        """One update of the weights, by this process's share of a batch; other processes compute the rest.
+        """The gradients of this process's share of a batch; other processes compute the rest.
 
         Gives the summed cross-entropy of its own tokens, and the summed extra loss of its own samples.
         """
@@ -69,11 +69,18 @@ class Learner:
             loss = loss * (token_share * processes)
             extra = None if extra is None else extra * (sample_share * processes)
         self.accelerator.backward(loss if extra is None else loss + extra)
+        return alone * own_tokens, None if beside is None else beside * own_samples
+
+    def update(self) -> None:
+        """Move the weights by their gradients."""
         if self.recipe.clip is not None:
             self.accelerator.clip_grad_norm_(self.objective.parameters(), self.recipe.clip)
         self.optimiser.step()
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop the gradients."""
         self.optimiser.zero_grad(set_to_none=True)
-        return alone * own_tokens, None if beside is None else beside * own_samples
 
     def resting(self) -> nn.Module:
         """The objective without what several processes need, and without dropout."""

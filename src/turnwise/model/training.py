@@ -199,8 +199,9 @@ class Loop:
         watch = Watch(before, self.device)
         for batch, portion in made:
             self.learner.set_rate(self._rate(self.state))
-            losses = self._step(batch, portion) or self._step(batch, portion, is_last_attempt=True)
+            losses = self._backward(batch, portion) or self._backward(batch, portion, is_last_attempt=True)
             assert losses is not None
+            self.learner.update()
             watch.add(*losses, tokens=portion.tokens, samples=portion.samples)
             self.state = replace(self.state, done=self.state.done + 1, step=self.state.step + 1)
             if self.state.done == batches:
@@ -210,7 +211,7 @@ class Loop:
                 if watch.is_time(self.save_seconds, self.accelerator):
                     self._save("last", is_resumable=True)
 
-    def _step(
+    def _backward(
         self, batch: Batch, portion: Portion, *, is_last_attempt: bool = False
     ) -> tuple[Tensor, Tensor | None] | None:
         """What a batch cost; None where memory ran out, but captured graphs gave theirs back: it can be tried again.
@@ -219,7 +220,7 @@ class Loop:
         """
         seed_step(self.plan.seed, self.state.epoch, self.state.done, self.accelerator.process_index)
         try:
-            return self.learner.step(
+            return self.learner.backward(
                 batch,
                 own_tokens=portion.own_tokens,
                 own_samples=portion.own_samples,
@@ -230,7 +231,7 @@ class Loop:
             is_final = is_last_attempt or self.accelerator.num_processes > 1 or not is_out_of_memory(error)
             if is_final or not graphs.give_way():
                 raise
-            self.learner.optimiser.zero_grad(set_to_none=True)
+            self.learner.forget()
             return None
 
     def _look(self, watch: Watch, batches: int, log: Log, *, is_logged: bool) -> None:

@@ -26,7 +26,8 @@ ROW_HEIGHT = 30  # of a horizontal bar or a heatmap's row
 TICK_WIDTH = 24  # characters in a line of a category's name
 NOTE_SIZE = 12
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x")
+# One more than there are colours, so that the seventh series has a colour that is taken in a shape of its own.
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down")
 BAND_OPACITY = 0.16
 TINT_OPACITY = 0.32  # of bars that something is drawn over: whiskers, other bars
 
