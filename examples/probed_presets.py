@@ -8,6 +8,7 @@ r"""What the probe paper's five models know, before and after training: the prob
     python examples/probed_presets.py --table scaled     # encodings of one scale
     python examples/probed_presets.py --agreement        # on how many tasks we come near the paper
     python examples/probed_presets.py --summary          # the mean over all tasks, by each classifier
+    python examples/probed_presets.py corpora/personachat.parquet --name personachat --controls    # on a CPU
 
 MultiWOZ: trained on the text of 2.2, probed with the annotated dialogues of 2.1, whose validation split the classifiers
 learn from and whose test split they are scored on. The two versions are written differently, so both go through one
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from turnwise.corpus import Corpus, Turn
 
 ROWS = Path(__file__).with_suffix(".json")
+CONTROLS = Path(__file__).with_name("probed_presets_controls.json")
 PAPER = Path(__file__).with_name("probed_presets_paper.json")
 PRESETS = ("lstm", "lstm-attn", "bilstm-attn", "hred", "transformer")
 CONTEXT_TOKENS = 100
@@ -125,6 +127,27 @@ def _short(one: dict[str, Any]) -> dict[str, Any]:
     tasks = {name: {key: task[key] for key in kept if key in task} | {"majority": task["controls"]["majority"]}
              for name, task in one["tasks"].items()}  # fmt: skip
     return {"tasks": tasks, "groups": one["groups"]}
+
+
+def keep_controls(arguments: argparse.Namespace) -> None:
+    """What needs no model's knowledge: the answers that never change, the words, and labels that were shuffled.
+
+    Labels are shuffled for the encodings of an LSTM that has seen a few dialogues once: how a model is trained does not
+    matter to labels that it cannot know.
+    """
+    from turnwise.model import load_model, preset, train
+    from turnwise.probe import examine, examples
+
+    text, *parts = splits_of(arguments)
+    chosen = preset("lstm")
+    recipe = replace(chosen.recipe, epochs=1)
+    few = text.select([*range(100), *(place for place, one in enumerate(text) if one.split == "validation")][:120])
+    out = arguments.work / f"controls-{arguments.name}"
+    train(few, replace(chosen.settings, context_tokens=CONTEXT_TOKENS), recipe, out=out, resume=True, device="cpu")
+    model = load_model(out / "last", device="cpu", batch_size=256)
+    found = examine({"lstm": model}, *map(examples, parts)).result.to_dict()["models"]["lstm"]["tasks"]
+    known = json.loads(CONTROLS.read_text()) if CONTROLS.exists() else {}
+    side_by_side.keep({**known, arguments.name: {task: one["controls"] for task, one in found.items()}}, CONTROLS)
 
 
 # --- Tables -----------------------------------------------------------------------------------------------------------
@@ -253,6 +276,7 @@ def main() -> None:
     parser.add_argument("--classifiers", nargs="+", default=KINDS, choices=KINDS)
     parser.add_argument("--table", nargs="?", const="logistic", choices=KINDS)
     parser.add_argument("--agreement", action="store_true", help="how often we come near the paper")
+    parser.add_argument("--controls", action="store_true", help="only what needs no model's knowledge")
     parser.add_argument("--summary", action="store_true", help="means over all tasks")
     arguments = parser.parse_args()
     if arguments.agreement or arguments.summary:
@@ -260,6 +284,9 @@ def main() -> None:
         return
     if arguments.table:
         print("\n\n".join(tables(side_by_side.read(ROWS), arguments.table)))
+        return
+    if arguments.controls:
+        keep_controls(arguments)
         return
     side_by_side.run(arguments, arguments.presets, rows=ROWS, make=probed, told=lambda row: f"{row['epochs']} epochs")
 

@@ -44,7 +44,7 @@ def test_a_model_is_probed_on_all_tasks_beside_its_controls(run: Path, corpus: P
     assert found["skipped"] == {}
     for task in one["tasks"].values():
         assert 0 <= task["f1"] <= 1
-        assert list(task["controls"]) == ["majority", "bag_of_words", "untrained", "shuffled"]
+        assert list(task["controls"]) == ["majority", "constant", "bag_of_words", "untrained", "shuffled"]
         assert {"interval", "n", "labels", "selectivity"} <= task.keys()
     assert set(one["groups"]) == {"easy", "medium", "hard"}
     kept = json.loads((tmp_path / "probed" / "result.json").read_text())["data"]

@@ -39,6 +39,19 @@ def test_some_are_named_or_chosen_by_a_column_of_the_log(run: Path) -> None:
     assert best_epoch(run, "perplexity") == Choice("epoch-002", 60.0)
 
 
+def test_of_any_loss_the_lowest_is_the_best(run: Path) -> None:
+    (run / "log.csv").write_text("epoch,step,loss,extra_loss,perplexity\n1,1,4,0.5,90\n2,2,3,0.2,80\n3,3,2,0.9,85\n")
+    chosen = {column: best_epoch(run, column).checkpoint for column in ("loss", "extra_loss", "perplexity")}
+    assert chosen == {"loss": "epoch-003", "extra_loss": "epoch-002", "perplexity": "epoch-002"}
+
+
+@pytest.mark.parametrize("column", ["epoch", "step", "rate", "samples_per_second", "seconds"])
+def test_nothing_is_chosen_by_what_is_neither_good_nor_bad(column: str, run: Path) -> None:
+    (run / "log.csv").write_text("epoch,step,rate,samples_per_second,seconds,perplexity\n1,1,1,1,1,1\n")
+    with pytest.raises(UsageError, match=f"'by:{column}' chooses nothing"):
+        checkpoints(run, f"by:{column}")
+
+
 def test_every_metric_of_the_log_makes_its_choice(run: Path, tmp_path: Path) -> None:
     """Loss is of the training text, and the steps and seconds are no metrics."""
     assert choices(run) == {"perplexity": Choice("epoch-002", 60.0), "bleu_2": Choice("epoch-002", 2.5)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from turnwise.model.untrained import untrained
 from turnwise.probe import Examples, Settings, chosen_tasks, examine, examples
 from turnwise.probe.examples import Position
 from turnwise.probe.measure import label_all, measure
+from turnwise.probe.report import score_table
 from turnwise.probe.tasks import TASKS
 from turnwise.probe.words import bags_of_words
 
@@ -101,6 +103,46 @@ def test_the_same_split_twice_is_refused() -> None:
     training = examples(CHAT, split="train")
     with pytest.raises(UsageError, match="two different splits"):
         measure({"m": Counting()}, training, training)
+    other = [one._replace(id=f"again-{one.id}", split="validation") for one in chat(30, "train")[5:9]]
+    with pytest.raises(UsageError, match="two different splits"):  # a part of it, under other names
+        measure({"m": Counting()}, training, examples(Corpus.of(other, name="chat")))
+
+
+def test_dialogues_that_are_in_both_splits_are_counted(caplog: pytest.LogCaptureFixture) -> None:
+    """Three of five held-out dialogues are in training, one of them twice."""
+    known = chat(30, "train")
+    mixed = [one._replace(id=str(place)) for place, one in enumerate([known[0], known[0], known[7]])]
+    held_out = examples(Corpus.of([*mixed, *chat(2, "validation")], name="chat"))
+    how = Settings(has_controls=False)
+    found = examine({"m": Counting()}, examples(CHAT, split="train"), held_out, tasks=LOCATION, settings=how).result
+    assert found.to_dict()["dialogues"] == {"training": 30, "held_out": 5, "shared": 3}
+    (line,) = caplog.messages
+    assert line.startswith("3 of 5 held-out dialogues are in the training split as well")
+    assert line in score_table(found).notes
+
+
+def test_splits_that_share_no_dialogue_raise_no_word(caplog: pytest.LogCaptureFixture) -> None:
+    how = Settings(has_controls=False)
+    found = examine({"m": Counting()}, *splits(CHAT), tasks=LOCATION, settings=how).result
+    assert found.to_dict()["dialogues"] == {"training": 30, "held_out": 12, "shared": 0}
+    assert caplog.messages == []
+
+
+def test_labels_that_did_not_converge_are_counted_by_what_they_were_read_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After no iteration, none of the five labels has converged, whoever's features they are to be read from."""
+    from turnwise.probe import logistic
+
+    hasty = partial(logistic.fit_logistic, most_iterations=0)
+    monkeypatch.setattr(logistic, "fit_logistic", hasty)
+    model = lstm([f"word{place} and" for place in range(9)])
+    found = examine({"m": model}, *splits(CHAT), tasks=LOCATION, resampling=FEW).result.models["m"]
+    assert found.to_dict()["not_converged"] == {"model": 5, "bag_of_words": 5, "shuffled": 5, "untrained": 5}
+
+
+def test_where_all_labels_converge_nothing_is_said_of_it() -> None:
+    found = examine({"m": Counting()}, *splits(CHAT), tasks=LOCATION, resampling=FEW).result.models["m"]
+    assert "not_converged" not in found.to_dict()
+    assert list(found.tasks["UtteranceLoc"].controls) == ["majority", "constant", "bag_of_words", "shuffled"]
 
 
 def test_a_task_with_one_label_is_not_asked() -> None:

@@ -10,7 +10,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 from turnwise.corpus import Corpus, Dialogue, Turn
 from turnwise.probe.examples import Examples, Position
-from turnwise.probe.labels import Floats, Labels, f1_parts, hits, labels_of, majority, shuffled
+from turnwise.probe.labels import Floats, Labels, constant, f1_parts, hits, labels_of, majority, shuffled
 from turnwise.probe.targets import Targets
 from turnwise.probe.tasks import NONE, Task
 
@@ -62,6 +62,16 @@ def test_without_none_the_empty_set_counts_for_nothing() -> None:
     assert counts.tolist() == [[1, 1, 1], [0, 0, 0], [0, 0, 1]]
 
 
+def test_without_none_an_empty_set_that_training_never_had_is_no_miss() -> None:
+    """Truth {}, {a} and {z}; said {}, {a} and {}: with the empty set it is a miss, as z is in any case."""
+    found = made(SETS, [("a",), ("b",)], [(), ("a",), ("z",)])
+    said = answers(found, [(), ("a",), ()])
+    assert hits(found, said).tolist() == [[0, 0, 1], [1, 0, 0], [0, 0, 1]]
+    assert hits(found, said, has_none=False).tolist() == [[0, 0, 0], [1, 0, 0], [0, 0, 1]]
+    alone = made(SETS, [("a",), ("b",)], [(), ("a",)])
+    assert micro(hits(alone, answers(alone, [(), ("a",)]), has_none=False)) == 1.0
+
+
 def test_a_class_that_training_never_had_is_a_miss() -> None:
     found = made(ONE, [("1",), ("2",), ("2",)], [("2",), ("7",)])
     assert hits(found, answers(found, [("2",), ("1",)])).tolist() == [[1, 0, 0], [0, 1, 1]]
@@ -93,6 +103,40 @@ def test_the_majority_is_the_most_frequent_whole_answer() -> None:
     assert majority(sets).codes.toarray().sum(axis=0).tolist() == [2, 2, 0]  # type: ignore[union-attr]
     single = made(ONE, [("1",), ("2",), ("2",)], [("1",), ("1",), ("1",)])
     assert [single.classes[code] for code in majority(single).codes] == ["2", "2", "2"]
+
+
+def test_the_best_constant_answer_by_hand() -> None:
+    """Four sets of 8 labels: a is in 3, b and c in 2 each, d in 1.
+
+    With one label F1 is 2 · 3 / (4 + 8) = 0.5, with two 2 · 5 / (8 + 8) = 0.625, with three 2 · 7 / (12 + 8) = 0.7,
+    with four 2 · 8 / (16 + 8) = 0.667. The most frequent set is {d}, for of equally frequent ones the last counts.
+    Held out, {a, b} and {z}: 2 right, 4 too many, 1 missing.
+    """
+    sets = made(SETS, [("a", "b"), ("a", "b", "c"), ("a", "c"), ("d",)], [("a", "b"), ("z",)])
+    said = constant(sets)
+    assert said.codes.toarray().tolist() == [[True, True, True, False]] * 2  # type: ignore[union-attr]
+    assert micro(hits(sets, said)) == pytest.approx(2 * 2 / (2 * 2 + 4 + 1))
+    assert micro(hits(sets, majority(sets))) == 0.0
+
+
+def test_the_best_constant_answer_may_be_that_there_is_none() -> None:
+    """Of three empty sets and {a}: 2 · 3 / (4 + 4) = 0.75 with `none`, 2 · 4 / (8 + 4) = 0.667 with both."""
+    sets = made(SETS, [(), (), (), ("a",)], [("a",), ()])
+    assert constant(sets).codes.toarray().tolist() == [[True, False]] * 2  # type: ignore[union-attr]
+
+
+def test_the_best_constant_answer_of_single_labels_is_the_majority() -> None:
+    single = made(ONE, [("1",), ("2",), ("2",)], [("1",), ("1",)])
+    assert [single.classes[code] for code in constant(single).codes] == ["2", "2"]
+
+
+@given(st.lists(st.frozensets(st.sampled_from("abcd")), min_size=1))
+def test_no_number_of_frequent_labels_is_better_in_training(rows: list[frozenset[str]]) -> None:
+    sets = [tuple(sorted(row)) for row in rows]
+    found = made(SETS, sets, sets)
+    tried = [micro(hits(found, answers(found, [found.classes[:count]] * len(sets)))) for count in range(1, 6)]
+    assert micro(hits(found, constant(found))) == pytest.approx(max(tried))
+    assert micro(hits(found, constant(found))) >= micro(hits(found, majority(found))) - 1e-12
 
 
 def test_shuffling_keeps_every_answer_and_moves_it() -> None:

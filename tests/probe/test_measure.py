@@ -12,7 +12,7 @@ from turnwise.errors import UsageError
 from turnwise.metrics import Resampling
 from turnwise.model.protocol import Attention, Context, Decoding, DialogueModel, Floats, Likelihood
 from turnwise.probe import TASKS, Examples, Settings, chosen_tasks, examine, examples, write_result
-from turnwise.probe.encodings import AT_ONCE, encode
+from turnwise.probe.encodings import encode
 from turnwise.probe.measure import measure
 from turnwise.probe.pictures import main_directions
 from turnwise.report import read_run
@@ -56,8 +56,10 @@ class Broken(Counting):
 
 
 def chat(count: int, split: str) -> list[Dialogue]:
-    turns = [Turn("AB"[place % 2], f"word{place} and") for place in range(9)]
-    return [Dialogue(tuple(turns), f"{split}{number}", split) for number in range(count)]
+    """Dialogues of equal contexts; the last response, which is in none of them, tells them apart."""
+    turns = [Turn("AB"[place % 2], f"word{place} and") for place in range(8)]
+    names = [f"{split}{number}" for number in range(count)]
+    return [Dialogue((*turns, Turn("A", name)), name, split) for name in names]
 
 
 CHAT = Corpus.of([*chat(30, "train"), *chat(12, "validation")], name="chat")
@@ -120,17 +122,76 @@ def test_encodings_are_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     model, (training, _) = Counting(), splits(CHAT)
     first = encode(model, training, tokens=100, cache=tmp_path)
     assert model.asked == len(training) == 240
-    kept = sorted(path.name for path in tmp_path.rglob("*.npy"))
-    assert kept == ["000000000.npy", "000000050.npy", "000000100.npy", "000000150.npy", "000000200.npy"]
-    (tmp_path / next(tmp_path.rglob("000000100.npy"))).unlink()  # as if it had been killed there
     again = encode(model, training, tokens=100, cache=tmp_path)
-    assert model.asked == 240 + 50
+    assert model.asked == 240
     assert np.array_equal(first, again)
+    assert np.array_equal(first, encode(Counting(), training, tokens=100))
     encode(model, training, tokens=99, cache=tmp_path)
-    assert model.asked == 290 + 240  # another cut is another encoding
+    assert model.asked == 240 + 240  # another cut is another encoding
     encode(Counting("other@1"), training, tokens=100, cache=tmp_path)
     assert len(list(tmp_path.iterdir())) == 3
-    assert AT_ONCE > 50
+
+
+def test_encodings_that_are_kept_are_one_file_and_not_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turnwise.probe.encodings.AT_ONCE", 50)
+    for _ in range(2):  # when they are made, and when they are read again
+        found = encode(Counting(), splits(CHAT)[0], tokens=100, cache=tmp_path)
+        assert isinstance(found, np.memmap) and found.filename is not None
+        assert [path.name for path in tmp_path.rglob("*.npy")] == [Path(found.filename).name] == ["whole.npy"]
+        found[0] = -1  # torch wants to be able to; the file stays as it is
+
+
+def test_a_run_that_was_killed_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Killed(Counting):
+        def encode(self, contexts: Sequence[Context]) -> Floats:
+            if self.asked >= 150:
+                raise KeyboardInterrupt
+            return super().encode(contexts)
+
+    monkeypatch.setattr("turnwise.probe.encodings.AT_ONCE", 50)
+    training, _ = splits(CHAT)
+    with pytest.raises(KeyboardInterrupt):
+        encode(Killed(), training, tokens=100, cache=tmp_path)
+    portions = sorted(tmp_path.rglob("*.npy"))
+    assert [path.name for path in portions] == ["000000000.npy", "000000050.npy", "000000100.npy"]
+    portions[1].write_bytes(portions[1].read_bytes()[:-9])  # one of them is damaged
+    model = Counting()
+    found = encode(model, training, tokens=100, cache=tmp_path)
+    assert model.asked == 240 - 2 * 50
+    assert np.array_equal(found, Counting().encode(training.contexts(100)))
+
+
+def test_a_damaged_encoding_is_made_anew(tmp_path: Path) -> None:
+    training, _ = splits(CHAT)
+    first = np.array(encode(Counting(), training, tokens=100, cache=tmp_path))
+    (whole,) = tmp_path.rglob("whole.npy")
+    for damaged in (b"", whole.read_bytes()[:-9]):
+        whole.write_bytes(damaged)
+        model = Counting()
+        assert np.array_equal(encode(model, training, tokens=100, cache=tmp_path), first)
+        assert model.asked == 240
+
+
+class Reading(Counting):
+    """A model that says how it reads."""
+
+    def __init__(self, **settings: object) -> None:
+        super().__init__()
+        self.settings = settings
+
+
+def test_what_is_read_otherwise_is_another_encoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one model, every layer and pooling has its own; so has code that is said to encode otherwise."""
+    ways = [{"layer": -1, "pooling": "last"}, {"layer": 6, "pooling": "last"}, {"layer": -1, "pooling": "mean"}]
+    training, _ = splits(CHAT)
+    for count, way in enumerate([*ways, ways[0]], 1):
+        encode(Reading(**way), training, tokens=100, cache=tmp_path)
+        assert len(list(tmp_path.iterdir())) == min(count, len(ways))
+    monkeypatch.setattr("turnwise.probe.encodings.ENCODING", 10_000)
+    encode(Reading(**ways[0]), training, tokens=100, cache=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 4
 
 
 def test_encodings_that_are_no_numbers_are_refused() -> None:

@@ -12,7 +12,7 @@ from turnwise.model.protocol import DialogueModel
 from turnwise.probe import Settings, chosen_tasks, examine, examples
 from turnwise.probe.checkpoints import Choice
 from turnwise.probe.examine import Examined
-from turnwise.probe.report import label_picture, score_table, section_of, selection_table
+from turnwise.probe.report import beats_words, control_table, label_picture, score_table, section_of, selection_table
 from turnwise.report import Prose, Table
 from turnwise.report.section import Chart
 
@@ -70,6 +70,21 @@ def test_one_metric_alone_is_no_comparison() -> None:
     assert "selection" not in result.to_dict()
     assert result.to_dict()["chosen"] == {"run@by:bleu_2": "epoch-001"}
     assert "run@by:bleu_2 is epoch-001." in score_table(result).notes
+
+
+def test_a_p_value_of_nought_is_as_significant_as_can_be() -> None:
+    """And one that could not be computed is not significant."""
+    task = learning(has_controls=True).result.models["run@epoch-001"].tasks["UtteranceLoc"]
+    assert task.above_words is not None
+    better = replace(task.above_words, difference=replace(task.above_words.difference, value=0.1, interval=None))
+    tasks = [replace(task, above_words=replace(better, p_holm=p)) for p in (0.0, 0.01, 0.2, None)]
+    assert beats_words(tasks) == (2, 4)
+
+
+def test_the_best_constant_answer_stands_beside_the_other_controls() -> None:
+    table = control_table(learning().result, "run@untrained")
+    row = dict(zip(headings(table), table.rows[0], strict=True))
+    assert row["constant"] == row["majority"] == pytest.approx(2 / 8)  # of a single label they are the same
 
 
 def charts(found: Examined) -> dict[str, Chart]:

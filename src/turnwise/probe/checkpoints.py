@@ -10,8 +10,9 @@ from pathlib import Path
 from turnwise.errors import UsageError
 
 LOG = "log.csv"
-OTHERS = ("epoch", "step", "loss", "extra_loss", "rate", "samples_per_second", "seconds")  # columns of no held-out text
-LOWEST = ("perplexity", "loss")  # columns whose best value is the lowest; of all others it is the highest
+NO_CHOICE = ("epoch", "step", "rate", "samples_per_second", "seconds")  # columns whose values are neither good nor bad
+OTHERS = (*NO_CHOICE, "loss", "extra_loss")  # columns of no held-out text
+LOWEST = ("perplexity", "loss", "extra_loss")  # columns whose best value is the lowest; of all others it is the highest
 BY = "by:"
 
 
@@ -54,6 +55,10 @@ def choices(run: Path) -> dict[str, Choice]:
 
 def best_epoch(run: Path, column: str) -> Choice:
     """The epoch whose line in the log is best by a column."""
+    if column in NO_CHOICE:
+        raise UsageError(
+            f"'{BY}{column}' chooses nothing, for no {column} is better than another: give a metric of {LOG}."
+        )
     # A run that diverged has epochs without a number; they are no choice.
     ended = [row for row in _ended(run) if _is_number(row.get(column))]
     if not ended:

@@ -83,6 +83,13 @@ class Examples:
             digest.update(b"\x1d")
         return digest.hexdigest()[:12]
 
+    @cached_property
+    def texts(self) -> list[str]:
+        """A hash of each dialogue that has positions: all that was said in it, the last response included."""
+        asked = set(self.dialogues)
+        said = (one.texts for one in self.corpus if one.id in asked)
+        return [hashlib.sha256("\x1e".join(texts).encode()).hexdigest()[:16] for texts in said]
+
     def contexts(self, tokens: int | None) -> list[tuple[str, ...]]:
         """Contexts as models get them: their last so many tokens."""
         if tokens is not None and tokens < 1:

@@ -28,6 +28,7 @@ class Labels:
     training: Targets
     held_out: Targets  # of a single-label task, -1 where training never had the label
     unseen: Ints  # (held-out positions,) labels that training never had
+    unseen_none: Ints  # (held-out positions,) 1 where one of them is that of the empty set
 
     @property
     def none(self) -> int | None:
@@ -42,8 +43,10 @@ def labels_of(name: str, task: Task, labeller: Labeller, training: Examples, hel
     classes = tuple(sorted(counts, key=lambda label: (-counts[label], label)))
     numbers = {label: number for number, label in enumerate(classes)}
     unseen = np.array([sum(label not in numbers for label in labels) for labels in second], dtype=np.int64)
+    lacks_none = task.is_multi and NONE not in numbers
+    unseen_none = np.array([lacks_none and labels == [NONE] for labels in second], dtype=np.int64)
     learnt, asked = (_targets(rows, numbers, is_multi=task.is_multi) for rows in (first, second))
-    return Labels(name, task, classes, learnt, asked, unseen)
+    return Labels(name, task, classes, learnt, asked, unseen, unseen_none)
 
 
 def _named(labels: Iterable[str], task: Task) -> list[str]:
@@ -64,16 +67,35 @@ def _targets(rows: Sequence[Sequence[str]], numbers: dict[str, int], *, is_multi
 
 def majority(labels: Labels) -> Targets:
     """The answer that training gives most often, whole sets for multi-label tasks, to every held-out position."""
-    codes, count = labels.training.codes, len(labels.held_out)
-    if not isinstance(codes, np.ndarray):
-        sets = np.split(codes.indices, codes.indptr[1:-1])
-        rows = Counter(tuple(one.tolist()) for one in sets)
-        most = max(rows, key=lambda row: (rows[row], row))
-        ends = np.arange(count + 1) * len(most)
-        answer = sparse.csr_array((np.ones(ends[-1], dtype=bool), np.tile(most, count).astype(np.int64), ends),
-                                  shape=(count, codes.shape[1]))  # fmt: skip
-        return Targets(answer, labels.training.classes)
-    return Targets(np.full(count, np.bincount(codes).argmax(), dtype=np.int64), labels.training.classes)
+    codes = labels.training.codes
+    if isinstance(codes, np.ndarray):
+        return Targets(np.full(len(labels.held_out), np.bincount(codes).argmax(), dtype=np.int64), len(labels.classes))
+    sets = np.split(codes.indices, codes.indptr[1:-1])
+    rows = Counter(tuple(one.tolist()) for one in sets)
+    most = max(rows, key=lambda row: (rows[row], row))
+    return _always(most, labels)
+
+
+def constant(labels: Labels) -> Targets:
+    """The best answer that never changes: the k most frequent labels, k by micro-F1 on the training split.
+
+    With k labels of which training has r, and n positions of t labels in all, micro-F1 is 2r / (kn + t). The most
+    frequent set is often small and seldom right; this is what a classifier gets that looks at nothing.
+    """
+    codes = labels.training.codes
+    if isinstance(codes, np.ndarray):
+        return majority(labels)
+    right = np.cumsum(np.bincount(codes.indices, minlength=len(labels.classes)))  # the most frequent class is the first
+    said = len(labels.training) * np.arange(1, len(labels.classes) + 1)
+    return _always(range(1 + int((2 * right / (said + codes.nnz)).argmax())), labels)
+
+
+def _always(answer: Sequence[int], labels: Labels) -> Targets:
+    """The same set to every held-out position."""
+    count, classes = len(labels.held_out), len(labels.classes)
+    ends, columns = np.arange(count + 1) * len(answer), np.tile(np.array(answer, dtype=np.int64), count)
+    said = sparse.csr_array((np.ones(len(columns), dtype=bool), columns, ends), shape=(count, classes))
+    return Targets(said, classes)
 
 
 def shuffled(targets: Targets, rng: np.random.Generator) -> Targets:
@@ -91,11 +113,12 @@ def hits(labels: Labels, answers: Targets, *, has_none: bool = True) -> Floats:
 
 def _hits_of_sets(labels: Labels, answers: Targets, *, has_none: bool) -> Floats:
     truth, said = (sparse.csr_array(one.codes, dtype=np.int64) for one in (labels.held_out, answers))
+    unseen = labels.unseen if has_none else labels.unseen - labels.unseen_none
     if not has_none and labels.none is not None:
         kept = np.flatnonzero(np.arange(len(labels.classes)) != labels.none)
         truth, said = truth[:, kept], said[:, kept]
     right = truth.multiply(said).sum(axis=1)
-    parts = right, said.sum(axis=1) - right, truth.sum(axis=1) - right + labels.unseen
+    parts = right, said.sum(axis=1) - right, truth.sum(axis=1) - right + unseen
     return np.stack([np.asarray(part, dtype=np.float64).ravel() for part in parts], axis=1)
 
 

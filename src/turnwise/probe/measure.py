@@ -1,16 +1,17 @@
 """What encodings know: one classifier for each task on a model's encodings, beside what it takes to be impressed.
 
 Fit on the training split's positions, scored on the held-out ones. Every model stands beside its controls: the most
-frequent answer, the context's bag of words, the same structure untrained, and the same classifier taught shuffled
-labels of other positions, which is what chance gives.
+frequent answer, the best one that never changes, the context's bag of words, the same structure untrained, and the same
+classifier taught shuffled labels of other positions, which is what chance gives.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 from zlib import crc32
 
 import numpy as np
@@ -20,13 +21,15 @@ from turnwise.model.protocol import DialogueModel
 from turnwise.model.protocol import Floats as Features
 from turnwise.probe.encodings import encode
 from turnwise.probe.examples import Examples
-from turnwise.probe.labels import Hits, Labels, hits_of, labels_of, majority, shuffled
+from turnwise.probe.labels import Hits, Labels, constant, hits_of, labels_of, majority, shuffled
 from turnwise.probe.pictures import Picture, colouring, picture
 from turnwise.probe.targets import Targets
 from turnwise.probe.tasks import SO_FAR, TASKS, Task, rule_of
 from turnwise.probe.words import bags_of_words
 
+LOG = logging.getLogger(__name__)
 CLASSIFIERS = ("logistic", "mlp")
+OWN = "model"  # what a model itself answers, among its controls
 Progress = Callable[[int, int], None]  # steps done, steps in all: contexts encoded and labels learnt
 
 
@@ -38,7 +41,7 @@ class Settings:
     context_tokens: int | None = 100
     is_scaled: bool = False  # divide all encodings by one number, so that models of other scales are penalised alike
     topics_so_far: bool = False  # NumAllTopics and IsMultiTopic of the context, not of the whole dialogue
-    has_controls: bool = True  # those that need a classifier of their own; the most frequent answer costs nothing
+    has_controls: bool = True  # those that need a classifier of their own; answers that never change cost nothing
     seed: int = 0  # of shuffled labels, untrained weights and the perceptron
 
     def to_dict(self) -> dict[str, Any]:
@@ -71,9 +74,24 @@ class Probed:
     own: Answered
     controls: Mapping[str, Answered]
     picture: Picture
-    undecided: int = 0  # labels whose classifier had not converged
+    undecided: Mapping[str, int] = field(default_factory=dict)  # labels not converged: of `model` and of each control
     why_no_untrained: str | None = None
     spread: float = 1.0  # the mean standard deviation of the encodings' numbers
+
+
+@dataclass(frozen=True)
+class Dialogues:
+    """How many dialogues are learnt from and scored on, and how many of the latter are learnt from as well."""
+
+    training: int
+    held_out: int
+    shared: int
+
+    @property
+    def told(self) -> str:
+        """What to know of those that are shared."""
+        count = f"{self.shared:,} of {self.held_out:,} held-out dialogues {'is' if self.shared == 1 else 'are'}"
+        return f"{count} in the training split as well, word for word, and may make scores too high: leave them out."
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +103,7 @@ class Measured:
     models: Sequence[Probed]
     training: Examples
     held_out: Examples
+    dialogues: Dialogues
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,23 +152,30 @@ def measure(
 ) -> Measured:
     """Probe every model on every task that the corpus can carry."""
     settings = settings or Settings()
-    check_apart(training, held_out)
+    dialogues = check_apart(training, held_out)
     labels, skipped = label_all(tasks, training, held_out, settings)
     if not models or not labels:
         why = "; ".join(f"{name} {reason}" for name, reason in skipped.items())
         raise UsageError(f"Nothing to probe: {why}." if models else "Give at least one model to probe.")
     colour = colouring(labels, skipped, picture_by)
+    if dialogues.shared:
+        LOG.warning(dialogues.told)
     total = _steps(len(models), training, held_out, labels, settings)
     bench = Bench(training, held_out, labels, settings, device, cache, _counter(total, progress), colour)
     shared = _shared_controls(bench)
     probed = [_probe(name, model, bench, shared) for name, model in models.items()]
-    return Measured(labels, skipped, probed, training, held_out)
+    return Measured(labels, skipped, probed, training, held_out, dialogues)
 
 
-def check_apart(training: Examples, held_out: Examples) -> None:
-    """Refuse to score classifiers on what they learn from."""
-    if training.fingerprint == held_out.fingerprint:
-        raise UsageError("Classifiers would be scored on what they learn from: give two different splits.")
+def check_apart(training: Examples, held_out: Examples) -> Dialogues:
+    """Refuse to score classifiers on nothing but what they learn from; else count the dialogues."""
+    learnt = set(training.texts)
+    shared = sum(text in learnt for text in held_out.texts)
+    if shared == len(held_out.texts):
+        raise UsageError(
+            "Classifiers learn from every dialogue that they would be scored on: give two different splits."
+        )
+    return Dialogues(len(training.texts), len(held_out.texts), shared)
 
 
 def label_all(
@@ -175,21 +201,28 @@ def _asked(labels: Labels) -> Labels:
     return labels
 
 
-def _probe(name: str, model: DialogueModel, bench: Bench, shared: Mapping[str, Answered]) -> Probed:
+class _Learnt(NamedTuple):
+    """What classifiers answer, and how many of their labels had not converged."""
+
+    answered: Answered
+    undecided: int = 0
+
+
+def _probe(name: str, model: DialogueModel, bench: Bench, shared: Mapping[str, _Learnt]) -> Probed:
     first, second = bench.encodings(model)
     targets = [one.training for one in bench.labels.values()]
     wrong = [_shuffled(name, one, bench) for name, one in bench.labels.items()] if bench.settings.has_controls else []
     fitted = _fit(first, [*targets, *wrong], bench)
-    controls = dict(shared)
+    found = {OWN: _answered(fitted[: len(targets)], second, bench), **shared}
     reason = None
     if wrong:
-        controls["shuffled"] = _answered(fitted[len(targets) :], second, bench)
+        found["shuffled"] = _answered(fitted[len(targets) :], second, bench)
         try:
-            controls["untrained"] = _untrained(model, bench)
+            found["untrained"] = _untrained(model, bench)
         except UsageError as error:
             reason = str(error)
-    undecided = sum(int((~np.asarray(one.is_converged)).sum()) for one in fitted if hasattr(one, "is_converged"))
-    own = _answered(fitted[: len(targets)], second, bench)
+    undecided = {what: one.undecided for what, one in found.items() if one.undecided}
+    own, controls = found.pop(OWN).answered, {what: one.answered for what, one in found.items()}
     settings = dict(getattr(model, "settings", {}))
     spread = float(first.std(axis=0, dtype=np.float64).mean())
     seen = picture(name, second, bench.labels[bench.picture_by], np.random.default_rng(bench.settings.seed))
@@ -201,16 +234,17 @@ def _shuffled(name: str, labels: Labels, bench: Bench) -> Targets:
     return shuffled(labels.training, np.random.default_rng([bench.settings.seed, crc32(name.encode())]))
 
 
-def _untrained(model: DialogueModel, bench: Bench) -> Answered:
+def _untrained(model: DialogueModel, bench: Bench) -> _Learnt:
     from turnwise.model.untrained import untrained
 
     return _learnt(*bench.encodings(untrained(model, seed=bench.settings.seed)), bench)
 
 
-def _shared_controls(bench: Bench) -> dict[str, Answered]:
+def _shared_controls(bench: Bench) -> dict[str, _Learnt]:
     """Controls that need no model."""
-    found: dict[str, Answered] = {
-        "majority": {name: hits_of(one, majority(one)) for name, one in bench.labels.items()},
+    found = {
+        control: _Learnt({name: hits_of(one, answer(one)) for name, one in bench.labels.items()})
+        for control, answer in (("majority", majority), ("constant", constant))
     }
     if bench.settings.has_controls:
         tokens = bench.settings.context_tokens
@@ -219,7 +253,7 @@ def _shared_controls(bench: Bench) -> dict[str, Answered]:
     return found
 
 
-def _learnt(first: Features, second: Features, bench: Bench) -> Answered:
+def _learnt(first: Features, second: Features, bench: Bench) -> _Learnt:
     """What classifiers make of features, from the true labels."""
     fitted = _fit(first, [one.training for one in bench.labels.values()], bench)
     return _answered(fitted, second, bench)
@@ -239,9 +273,12 @@ def _fit(features: Features, targets: Sequence[Targets], bench: Bench) -> Sequen
     return fitted
 
 
-def _answered(fitted: Sequence[Predictor], features: Features, bench: Bench) -> Answered:
+def _answered(fitted: Sequence[Predictor], features: Features, bench: Bench) -> _Learnt:
     both = zip(bench.labels.items(), fitted, strict=True)
-    return {name: hits_of(one, each.predict(features, device=bench.device)) for (name, one), each in both}
+    said = {name: hits_of(one, each.predict(features, device=bench.device)) for (name, one), each in both}
+    # Perceptrons stop when their loss stalls and have no optimum to be short of.
+    undecided = sum(int((~np.asarray(one.is_converged)).sum()) for one in fitted if hasattr(one, "is_converged"))
+    return _Learnt(said, undecided)
 
 
 def _steps(models: int, training: Examples, held_out: Examples, labels: Mapping[str, Labels], how: Settings) -> int:

@@ -10,8 +10,9 @@ import numpy as np
 from turnwise.metrics import Comparison
 from turnwise.probe.groups import GROUPS
 from turnwise.probe.labels import Floats, Labels
+from turnwise.probe.measure import OWN
 from turnwise.probe.pictures import Picture
-from turnwise.probe.result import CONTROLS, OWN, ProbeResult, TaskResult
+from turnwise.probe.result import CONTROLS, ProbeResult, TaskResult
 from turnwise.probe.seeds import Spread
 from turnwise.probe.tasks import TASKS
 from turnwise.record import Score
@@ -21,7 +22,13 @@ from turnwise.report.charts import Axis, grouped_bars, heatmap, lines, scatter
 from turnwise.report.section import Level
 
 SHARE = Axis("micro-F1", ".0%", (0.0, 1.0))
-SHOWN = {"majority": "majority", "bag_of_words": "bag of words", "untrained": "untrained", "shuffled": "shuffled"}
+SHOWN = {
+    "majority": "majority",
+    "constant": "constant",
+    "bag_of_words": "bag of words",
+    "untrained": "untrained",
+    "shuffled": "shuffled",
+}
 WORDS = SHOWN["bag_of_words"]
 ALPHA = 0.05
 SIDE_BY_SIDE = 4  # models whose scores with intervals fit into one table beside each other
@@ -50,7 +57,11 @@ def section_of(
 def beats_words(tasks: Iterable[TaskResult]) -> tuple[int, int]:
     """On how many tasks a model is above its bag of words for sure (Holm over its tasks), and of how many."""
     tested = [one.above_words for one in tasks if one.above_words is not None]
-    return sum((one.difference.value or 0) > 0 and (one.p_holm or 1) < ALPHA for one in tested), len(tested)
+    return sum(_is_above(one) for one in tested), len(tested)
+
+
+def _is_above(one: Comparison) -> bool:
+    return (one.difference.value or 0) > 0 and one.p_holm is not None and one.p_holm < ALPHA
 
 
 def _lead(counts: Mapping[str, tuple[int, int]]) -> str:
@@ -106,6 +117,8 @@ def score_table(result: ProbeResult) -> Table:
     columns, rows = _by_task(result) if is_narrow else _by_model(result)
     notes = ["Micro-F1 from 0 to 1, 95 % intervals over dialogues; single-label tasks: the share of right answers."]
     notes += [f"{name} is {checkpoint}." for name, checkpoint in result.about.get("chosen", {}).items()]
+    if result.dialogues.shared:
+        notes.append(result.dialogues.told)
     return Table(columns, rows, "Micro-F1 by model and task", notes=notes, name="probe-f1")
 
 
@@ -194,8 +207,9 @@ def control_table(result: ProbeResult, name: str) -> Table:
         for task, one in result.models[name].tasks.items()
     ]
     notes = [
-        "Selectivity: F1 minus what the same classifier gets from shuffled labels. Unseen: held-out labels that "
-        "training never had; they count as misses."
+        "Majority: the answer that training gives most often. Constant: of sets, the most frequent labels, as many as "
+        "score best in training. Selectivity: F1 minus what the same classifier gets from shuffled labels. Unseen: "
+        "held-out labels that training never had; they count as misses."
     ]
     if len(_shown_apart(result)) < len(result.models):
         notes.append("The same of the other models is in result.json.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -12,15 +12,14 @@ from turnwise.errors import UsageError
 from turnwise.metrics import Comparison, Resampling, compare_ratios, correct, ratio_score
 from turnwise.probe.groups import group_scores
 from turnwise.probe.labels import Floats, Labels, f1_parts
-from turnwise.probe.measure import Answered, Measured, Probed, Settings
+from turnwise.probe.measure import OWN, Answered, Dialogues, Measured, Probed, Settings
 from turnwise.probe.seeds import Pooled, runs_of, spreads
 from turnwise.probe.selection import Choices, Selected, selected
 from turnwise.record import Origin, Score
 
 EASY_ABOVE, MEDIUM_ABOVE = 0.50, 0.25  # untrained F1, as the paper has it
 SMALL = 0.3  # standard deviation of encodings below which a penalty of 1 decides what is read
-CONTROLS = ("majority", "bag_of_words", "untrained", "shuffled")
-OWN = "model"
+CONTROLS = ("majority", "constant", "bag_of_words", "untrained", "shuffled")
 Grouping = Literal["paper", "own"]
 
 
@@ -74,7 +73,7 @@ class ModelResult:
     groups: Mapping[str, Score]  # the mean F1 of their tasks
     identity: str
     width: int
-    undecided: int = 0
+    undecided: Mapping[str, int] = field(default_factory=dict)  # labels not converged: of `model` and of each control
     why_no_untrained: str | None = None
     spread: float = 1.0  # the mean standard deviation of the encodings' numbers
 
@@ -96,7 +95,7 @@ class ModelResult:
             "group_intervals": {name: one.interval for name, one in self.groups.items()},
             "model": self.identity, "features": self.width, "spread": self.spread,
         }  # fmt: skip
-        more = {"not_converged": self.undecided} if self.undecided else {}
+        more = {"not_converged": dict(self.undecided)} if self.undecided else {}
         return {**shown, **more, **({"untrained": self.why_no_untrained} if self.why_no_untrained else {})}
 
 
@@ -109,6 +108,7 @@ class ProbeResult:
     difficulty: Mapping[str, str]  # task -> group
     comparisons: Mapping[str, Mapping[str, Comparison]]  # model -> task -> first model minus this one
     origin: Origin
+    dialogues: Dialogues
     about: Mapping[str, Any] = field(default_factory=dict)
     selection: Mapping[str, Mapping[str, Selected]] = field(default_factory=dict)  # run -> metric of its log
 
@@ -145,6 +145,7 @@ class ProbeResult:
             "models": {name: one.to_dict() for name, one in self.models.items()},
             "skipped": dict(self.skipped),
             "difficulty": dict(self.difficulty),
+            "dialogues": asdict(self.dialogues),
         }
         if self.comparisons:
             compared = {name: {one: c.to_dict() for one, c in by.items()} for name, by in self.comparisons.items()}
@@ -192,7 +193,7 @@ def summarise(
     }
     compared = _compared(measured, origin, how)
     chosen = selected(models, choices or {})
-    return ProbeResult(models, measured.skipped, difficulty, compared, origin, about or {}, chosen)
+    return ProbeResult(models, measured.skipped, difficulty, compared, origin, measured.dialogues, about or {}, chosen)
 
 
 def _tasks(one: Probed, measured: Measured, origin: Origin, how: Resampling) -> dict[str, TaskResult]:
