@@ -19,6 +19,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from copy import copy
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -100,17 +101,26 @@ def rounds(contestants: dict[str, Callable[[], Any]], device: torch.device, repe
 
 
 def live(predictor: Predictor, turns: list[str], repeats: int) -> dict[str, list[float]]:
-    """Seconds of one more turn after a short and after a long conversation."""
+    """Seconds of one more turn after a short and after a long conversation, which every probe finds as it was."""
     monitors = {str(count): Monitor(predictor) for count in (SHORT, LONG)}
     for count, monitor in monitors.items():
         for turn in turns[: int(count)]:
             monitor.hear(turn)
     probes = turns[LONG : LONG + repeats]
     found: dict[str, list[float]] = {name: [] for name in monitors}
-    for turn in probes:
-        for name, monitor in monitors.items():
+    for number, turn in enumerate(probes):
+        for name in [*monitors] if number % 2 else reversed(monitors):  # neither always goes first
+            monitor = standing(monitors[name])
             found[name].append(seconds(lambda one=monitor, text=turn: one.hear(text), predictor.encoder.device))  # type: ignore[misc]
     return found
+
+
+def standing(monitor: Monitor) -> Monitor:
+    """A copy that hears for itself; the predictor is shared."""
+    made = copy(monitor)
+    for name in ("scores", "_outputs", "_texts"):
+        setattr(made, name, copy(getattr(monitor, name)))
+    return made
 
 
 def measured(arguments: argparse.Namespace) -> dict[str, Any]:

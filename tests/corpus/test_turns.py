@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnwise.corpus import Corpus, Dialogue, Sample, Turn, merge_turns, samples
-from turnwise.corpus.turns import Said, said_by
+from turnwise.corpus.turns import Said, conversation, merged, said_by
 from turnwise.errors import UsageError
 
 BURSTS = Dialogue(
@@ -44,6 +44,53 @@ def test_after_merging_no_two_neighbours_share_a_speaker_and_no_text_is_lost(tur
     speakers = [turn.speaker for turn in merged.turns]
     assert all(one != other for one, other in pairwise(speakers))
     assert "|".join(merged.texts) == "|".join(text for _, text in turns)
+
+
+def written(*turns: str) -> Dialogue:
+    """Turns written as `speaker: text`."""
+    pairs = (turn.partition(": ") for turn in turns)
+    return Dialogue(tuple(Turn(speaker, text) for speaker, _, text in pairs))
+
+
+@pytest.mark.parametrize(
+    ("turns", "texts"),
+    [
+        (["system: Be kind.", "user: Hi.", "assistant: Hello."], ["Hi.", "Hello."]),
+        (["System: Be kind.", "User: Hi.", "Assistant: Hello."], ["Hi.", "Hello."]),
+        (["user: Hi.", "system: Be brief.", "user: So?", "assistant: Yes."], ["Hi. So?", "Yes."]),
+        (["user: Hi.", "assistant: Wait.", "tool: 3", "function: 4", "assistant: Three."], ["Hi.", "Wait. Three."]),
+        (["developer: Be kind.", "user: Hi.", "assistant: Hello."], ["Hi.", "Hello."]),
+        (["system: Be kind.", "developer: Be brief.", "user: Hi."], ["Hi."]),  # nobody has answered yet
+        (["system: Be kind.", "system: Be brief.", "A: Hi.", "B: Hello."], ["Hi.", "Hello."]),
+        (["user: A taxi.", "system: Where to?", "user: Home."], ["A taxi.", "Where to?", "Home."]),  # task-oriented
+        (["system: Welcome.", "user: A taxi.", "system: Where to?"], ["Welcome.", "A taxi.", "Where to?"]),
+        (["user: A taxi.", "system: Done."], ["A taxi.", "Done."]),
+        (["A: Hi.", "tool: ping", "B: Hello."], ["Hi.", "ping", "Hello."]),
+        (["system: Be kind."], ["Be kind."]),
+        (["system: Be kind.", "tool: 3"], ["3"]),
+    ],
+)
+def test_a_conversation_is_without_instructions(turns: list[str], texts: list[str]) -> None:
+    assert conversation(written(*turns)).texts == texts
+
+
+@given(st.lists(st.sampled_from(["user: a", "system: b", "assistant: c", "tool: d", "developer: e"]), min_size=1))
+def test_no_conversation_is_empty_and_no_two_neighbours_share_a_speaker(turns: list[str]) -> None:
+    found = conversation(written(*turns))
+    assert found.turns
+    assert all(one.speaker != other.speaker for one, other in pairwise(found.turns))
+
+
+@given(st.lists(st.sampled_from(["A: a", "user: b", "B: c"]), min_size=1))
+def test_a_conversation_without_such_roles_is_merged_alone(turns: list[str]) -> None:
+    assert conversation(written(*turns)) == merged(written(*turns))
+
+
+def test_the_last_of_some_messages_stays_whoever_sent_it() -> None:
+    chat = written("system: Be kind.", "user: Hi.", "assistant: Hello.", "system: Be brief.", "user: So?")
+    assert [conversation(chat, until=number).texts for number in (1, 2, 4)] == [
+        ["Be kind."], ["Hi."], ["Hi.", "Hello.", "Be brief."],
+    ]  # fmt: skip
 
 
 @pytest.fixture

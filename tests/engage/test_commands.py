@@ -87,6 +87,11 @@ def test_what_was_selected_on_is_not_reported(corpus: Path, bert: Path, tmp_path
     found = next(iter(as_json("engage", "evaluate", out, "--human", people)["sets"].values()))
     whole = next(iter(as_json("engage", "evaluate", out, "--human", people, "--reproduce-paper")["sets"].values()))
     assert found["n"] == whole["n"] - whole["n"] // 2
+    alone = tmp_path / "alone.jsonl"
+    alone.write_text(
+        "".join(json.dumps({**one, "context": []}) + "\n" for one in map(json.loads, people.read_text().splitlines()))
+    )
+    assert "used for the selection" in refused("engage", "evaluate", out, "--human", alone)  # six replies, all seen
     assert next(iter(whole["models"].values()))["mark"] == "selected on this set"
 
 
@@ -106,29 +111,61 @@ def test_the_rated_turn_can_be_read_alone(model: Path, tmp_path: Path) -> None:
     assert "untrained layer" in alone["baselines"]
 
 
-def test_a_corpus_without_splits_is_dealt_as_in_training(bert: Path, corpus: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def unsplit(corpus: Path, bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with talks without splits, and predictors that learnt from them with seeds 4 and 5."""
     from turnwise.corpus import Corpus, load, write
 
-    whole = Corpus.of([one._replace(split="all") for one in load(corpus)])
-    write(whole, tmp_path / "all.parquet", to="parquet")
-    as_json(
-        "engage",
-        "train",
-        tmp_path / "all.parquet",
-        "--frozen",
-        "--encoder",
-        bert,
-        "--out",
-        tmp_path / "m",
-        "--seed",
-        "4",
-    )
-    found = as_json("engage", "depth", tmp_path / "m", "--corpus", tmp_path / "all.parquet")
-    assert found["dialogues"] == len(whole) // 20
-    held_out = as_json(
-        "engage", "train", tmp_path / "all.parquet", "--frozen", "--encoder", bert, "--out", tmp_path / "m2"
-    )
-    assert held_out["history"] == 0
+    folder = tmp_path_factory.mktemp("unsplit")
+    talks = [one._replace(split="all", turns=(one.turns[0]._replace(text=f"{one.id} hi"), *one.turns[1:]))
+             for one in load(corpus)]  # fmt: skip
+    write(Corpus.of(talks), folder / "talks.parquet", to="parquet")
+    for seed in (4, 5):
+        as_json(
+            "engage", "train", folder / "talks.parquet", "--frozen", "--encoder", bert, "--seed", seed,
+            "--out", folder / f"seed{seed}",
+        )  # fmt: skip
+    return folder
+
+
+def measured(folder: Path, *models: object) -> list[Any]:
+    return ["engage", "depth", *models, "--corpus", folder / "talks.parquet"]
+
+
+@pytest.mark.parametrize("seed", [4, 5])
+def test_a_corpus_without_splits_is_dealt_as_in_training(unsplit: Path, tmp_path: Path, seed: int) -> None:
+    from turnwise.corpus import load
+    from turnwise.engage.fitting import dealt
+
+    as_json(*measured(unsplit, unsplit / f"seed{seed}"), "--out", tmp_path / "depth")
+    found = set(pq.read_table(tmp_path / "depth" / "turns.parquet")["dialogue"].to_pylist())
+    parts = dealt(load(unsplit / "talks.parquet"), seed=seed)
+    learnt = {one.id for name in ("train", "validation") for one in parts.split(name)}
+    assert len(found) == 3  # one in twenty
+    assert found.isdisjoint(learnt)
+    assert found == {one.id for one in parts.split("test")}
+
+
+def test_two_seeds_that_dealt_one_corpus_are_not_measured_together(unsplit: Path) -> None:
+    said = refused(*measured(unsplit, f"a={unsplit / 'seed4'}", f"b={unsplit / 'seed5'}"))
+    assert "'b' by seed 5, 'a' by seed 4" in said and "one by one" in said
+
+
+@pytest.mark.parametrize("more", [["--limit", "40"], ["--limit", "50", "--seed", "4"]])
+def test_another_limit_than_that_of_training_is_refused(unsplit: Path, more: list[str]) -> None:
+    said = refused(*measured(unsplit, f"a={unsplit / 'seed4'}"), *more)
+    assert "'a' learnt from other dialogues of 'talks'" in said and "--limit" in said
+
+
+def test_who_learnt_elsewhere_puts_no_condition(unsplit: Path, bert: Path, tmp_path: Path) -> None:
+    from turnwise.corpus import load, write
+
+    write(load(unsplit / "talks.parquet"), tmp_path / "others.parquet", to="parquet")
+    out = tmp_path / "elsewhere"
+    as_json("engage", "train", tmp_path / "others.parquet", "--frozen", "--encoder", bert, "--seed", "9", "--out", out)
+    found = as_json(*measured(unsplit, f"a={unsplit / 'seed4'}", f"b={out}"))
+    assert found["dialogues"] == 3
+    assert as_json(*measured(unsplit, f"b={out}"), "--limit", "40")["dialogues"] == 2
 
 
 def test_messages_are_ranked_as_they_are_scored(model: Path, tmp_path: Path) -> None:
@@ -145,6 +182,26 @@ def test_messages_are_ranked_as_they_are_scored(model: Path, tmp_path: Path) -> 
     (tmp_path / "asked.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
     first, second = as_json("engage", "rank", model, tmp_path / "asked.jsonl")["ranked"]
     assert first[0]["score"] == pytest.approx(second[0]["score"], abs=1e-6)
+
+
+@pytest.mark.parametrize("prompts", [[], ["system"], ["developer"], ["System", "developer"]], ids=str)
+def test_the_same_chat_has_the_same_score_wherever_it_is_read(model: Path, tmp_path: Path, prompts: list[str]) -> None:
+    """The prompt is no turn: neither for `score` nor for `rank`."""
+    talk = [(role, "be kind, tell me more") for role in prompts] + [("user", OPENINGS[0]), ("assistant", MIDDLES[0])]
+    talk += [("tool", "near the river"), ("assistant", MIDDLES[1]), ("user", MIDDLES[2])]
+    messages = [{"role": role, "content": text} for role, text in talk]
+    answered = json.dumps({"messages": [*messages, {"role": "assistant", "content": ENDINGS[0]}]}) + "\n"
+    turns = json.loads(heard(answered, "engage", "score", model, "-", "--json"))["dialogues"][0]["turns"]
+    assert [one["speaker"] for one in turns] == ["user", "assistant", "user", "assistant"]
+    for length in (len(prompts) + 1, len(messages)):
+        said = messages[:length]
+        last = messages[length] if length < len(messages) else {"role": "assistant", "content": ENDINGS[0]}
+        scored = json.loads(
+            heard(json.dumps({"messages": [*said, last]}) + "\n", "engage", "score", model, "-", "--json")
+        )
+        (tmp_path / "asked.jsonl").write_text(json.dumps({"messages": said, "candidates": [last["content"]]}) + "\n")
+        ranked = as_json("engage", "rank", model, tmp_path / "asked.jsonl")["ranked"][0][0]
+        assert ranked["score"] == pytest.approx(scored["dialogues"][0]["turns"][-1]["score"], abs=1e-6)
 
 
 def test_words_of_users_neither_mark_up_nor_steer_the_terminal(model: Path, tmp_path: Path) -> None:
@@ -183,6 +240,9 @@ def test_a_conversation_is_watched_line_by_line(model: Path) -> None:
     ("arguments", "message"),
     [
         (["--frozen", "--steps", "5", "--recipe", "paper"], "leave out --recipe, --steps"),
+        (["--frozen", "--select", "human"], "leave out --select"),
+        (["--frozen", "--reproduce-paper"], "leave out --reproduce-paper"),
+        (["--reproduce-paper"], "give --select human, or leave it out"),
         (["--cache", "vectors"], "--cache keeps the vectors of a frozen encoder"),
         (["--recipe", "papers"], "Did you mean 'paper'"),
         (["--pooling", "mena"], "Did you mean 'mean'"),

@@ -15,6 +15,7 @@ from tests.engage.test_tuning import Killed, are_equal
 
 from turnwise.engage import storage, tuning
 from turnwise.engage.encoder import Encoder
+from turnwise.engage.fitting import Material, fit_head
 from turnwise.engage.live import Monitor
 from turnwise.engage.predictor import Predictor
 from turnwise.engage.settings import Recipe, Settings
@@ -49,6 +50,12 @@ def test_the_same_seed_gives_the_same_weights_on_a_gpu(run: Run, dtype: str, tmp
     run("one", recipe=recipe)
     run("other", recipe=recipe)
     assert are_equal(*(storage.load(tmp_path / name / "last") for name in ("one", "other")))
+
+
+def test_a_frozen_layer_stays_on_the_device_of_its_encoder(start: Predictor) -> None:
+    made = fit_head(Material([conversations(30, seed=1)], VALIDATION), start=start)
+    assert made.calibration is not None
+    assert made.head.weight.device.type == start.encoder.device.type == "cuda"
 
 
 @pytest.mark.parametrize("at", [5, 9])

@@ -398,3 +398,35 @@ def test_the_card_of_the_page_has_n_and_an_interval(people: HumanSet) -> None:
     low, high = verdict.number.interval or (1.0, 0.0)
     assert low < (verdict.number.value or 0.0) < high
     assert verdict.number.n == len(people)
+
+
+@pytest.mark.parametrize(
+    ("p_holm", "difference", "level"),
+    [(0.0, 0.3, "good"), (0.0, -0.3, "bad"), (0.2, 0.3, "warn"), (None, 0.3, "warn")],
+)
+def test_the_card_takes_a_p_value_of_nought_for_one(
+    people: HumanSet, p_holm: float | None, difference: float, level: str
+) -> None:
+    found = evaluate({"ours": known(people, noise=0.5)}, [people], resampling=QUICK)
+    one = found.sets["people"]
+    first, *others = one.comparisons
+    tested = replace(first.spearman, p_holm=p_holm, difference=replace(first.spearman.difference, value=difference))
+    told = replace(one, comparisons=(replace(first, spearman=tested), *others))
+    verdict = people_section(replace(found, sets={"people": told})).verdict
+    assert verdict is not None and verdict.level == level
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda turns: turns[-1:],
+        lambda turns: (" ".join(turns[-2:]),),
+        lambda turns: tuple(f"{'AB'[place % 2]}: {turn}" for place, turn in enumerate(turns)),
+    ],
+    ids=["reply alone", "as one text", "with labels"],
+)
+def test_copies_in_another_form_do_not_hide_what_was_selected_on(people: HumanSet, change: Any) -> None:
+    used = {"mine": people.select(range(12)).selection_keys}
+    copy = replace(people, dialogues=tuple(map(change, people.dialogues)))
+    assert without_selected(copy, used).mean.tolist() == people.mean[12:].tolist()
+    assert without_selected(people, used).mean.tolist() == people.mean[12:].tolist()

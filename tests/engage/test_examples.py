@@ -56,6 +56,18 @@ def test_a_corpus_without_two_turns_is_refused_in_one_line() -> None:
         examples(Corpus.of([ALONE], name="mine"))
 
 
+def test_a_prompt_is_no_turn_and_the_user_opens_the_chat() -> None:
+    chat = [("system", "Be kind."), ("user", "Hi."), ("assistant", "Hello."), ("user", "Bye.")]
+    found = examples(Corpus.of([spoken(chat)]))
+    assert list(zip(found.texts, found.targets.tolist(), strict=True)) == [("Hi.", 1), ("Hello.", 0.5), ("Bye.", 0)]
+
+
+def test_the_answering_side_of_task_oriented_dialogues_stays() -> None:
+    said = [("user", "A taxi."), ("system", "Where to?"), ("user", "Home."), ("system", "Done.")]
+    found = examples(Corpus.of([spoken(said)]))
+    assert (found.texts, found.lengths.tolist()) == ([text for _, text in said], [4])
+
+
 # --- Scores of whole dialogues ----------------------------------------------------------------------------------------
 
 
@@ -150,3 +162,11 @@ def test_fingerprints_change_with_texts_targets_and_where_dialogues_begin() -> N
     ]
     assert examples(Corpus.of([SHOP, SHORT], name="renamed")).fingerprint == plain.fingerprint
     assert len({plain.fingerprint, *(one.fingerprint for one in others)}) == 4
+
+
+def test_what_is_predicted_does_not_change_the_fingerprint_of_dialogues() -> None:
+    plain = examples(Corpus.of([SHOP, SHORT]))
+    other = shuffled(plain, np.random.default_rng(1))
+    assert other.fingerprint != plain.fingerprint
+    assert other.dialogue_fingerprint == plain.dialogue_fingerprint
+    assert examples(Corpus.of([SHORT, SHOP])).dialogue_fingerprint != plain.dialogue_fingerprint

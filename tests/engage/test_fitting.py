@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,11 @@ import numpy as np
 import pytest
 from tests.engage.samples import Counting, conversations
 
+from turnwise.corpus import Corpus, Dialogue, Turn
 from turnwise.engage import storage
 from turnwise.engage.encoder import Encoder
-from turnwise.engage.examples import Examples
-from turnwise.engage.fitting import Material, fit_all, fit_head, halved
+from turnwise.engage.examples import Examples, shuffled
+from turnwise.engage.fitting import Material, dealt, dealt_as_learnt, fit_all, fit_head, halved
 from turnwise.engage.live import Calibration
 from turnwise.engage.predictor import Predictor
 from turnwise.engage.settings import Recipe, Settings
@@ -24,15 +26,14 @@ GIVEN = Material([TRAINING], VALIDATION)
 
 def intervals(made: Predictor, held_out: Examples) -> Calibration:
     scores = np.concatenate(made.predict(list(held_out.dialogues)))
-    return Calibration.of(scores, held_out.targets)
+    return Calibration.of(scores, held_out.targets, held_out.positions)
 
 
 def agree(one: Calibration | None, other: Calibration) -> bool:
     assert one is not None
-    return all(
-        np.allclose(first, second, atol=1e-5)
-        for first, second in zip(one.to_dict().values(), other.to_dict().values(), strict=True)
-        if np.shape(first) == np.shape(second)
+    places = [(score, turn) for score in np.linspace(0, 1, 41).tolist() for turn in range(1, 7)]
+    return bool(
+        np.allclose([one.around(*place) for place in places], [other.around(*place) for place in places], atol=1e-5)
     )
 
 
@@ -88,3 +89,28 @@ def test_a_tuned_predictor_is_calibrated_by_the_half_that_did_not_choose(
     assert agree(storage.load(tmp_path / "run").calibration, intervals(made, calibrating))
     again = fit_all(GIVEN, start=predictor(), out=tmp_path / "run", recipe=recipe, seed=5, resume=True).predictor
     assert agree(again.calibration, intervals(made, calibrating))
+
+
+def test_weights_say_what_they_and_their_start_have_learnt(encoder: Encoder, tmp_path: Path) -> None:
+    own, other = (one.dialogue_fingerprint for one in (TRAINING, VALIDATION))
+    first = fit_head(GIVEN, start=Predictor.untrained(encoder, Settings()), seed=5)
+    assert first.origin["learnt"] == {"toy": own}
+    control = Material([shuffled(TRAINING, np.random.default_rng(0))], VALIDATION)
+    assert fit_head(control, start=Predictor.untrained(encoder, Settings())).origin["learnt"] == {"toy": own}
+    recipe = Recipe(rate=1e-3, steps=1, warmup=0, batch_turns=16, evaluate_every=1)
+    renamed = Material([replace(VALIDATION, name="else")], VALIDATION)
+    tuned = fit_all(renamed, start=first, out=tmp_path / "run", recipe=recipe)
+    assert tuned.predictor.origin["learnt"] == {"toy": own, "else": other}
+    again = fit_head(Material([VALIDATION], VALIDATION), start=first)
+    assert again.origin["learnt"] == {"toy": "+".join(sorted([own, other]))}  # both, so that no dealing fits
+
+
+def test_an_older_predictor_sets_a_seed_alone(encoder: Encoder) -> None:
+    turns = (Turn("A", "hello there"), Turn("B", "bye"))
+    corpus = Corpus.of([Dialogue(turns, id=str(number)) for number in range(40)], name="mine")
+    old, new = (replace(Predictor.untrained(encoder, Settings()), origin={"seed": 3, **more})
+                for more in ({}, {"learnt": {"else": "0"}}))  # fmt: skip
+    assert [one.id for one in dealt_as_learnt(corpus, {"old": old, "new": new})] == [
+        one.id for one in dealt(corpus, seed=3)
+    ]
+    assert [one.id for one in dealt_as_learnt(corpus, {"new": new})] == [one.id for one in dealt(corpus, seed=0)]

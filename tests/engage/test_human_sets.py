@@ -4,6 +4,7 @@ import gzip
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from turnwise.engage.human_sets import (
     keys_of,
     pair_key,
     read_human,
+    selection_keys,
     some_of,
 )
 from turnwise.errors import CorpusError, TurnwiseError, UsageError
@@ -156,6 +158,24 @@ def test_the_words_of_the_reply_reach_0_725_on_the_real_pairs(data: Path) -> Non
     assert set(found.metrics) >= {"Eng_Score_MeanPooling", "Eng_Score_MaxPooling"}
     assert all(np.isfinite(values).all() for values in found.metrics.values())
     assert [len(half) for half in halves(found)] == [150, 150]
+
+
+def test_copies_of_the_real_pairs_are_known_and_no_whole_pair_is_lost(data: Path) -> None:
+    """Two short replies stand in both halves; only where nobody sees the queries are they taken for selected."""
+    folder = data / "dailydialog_human"
+    if not folder.is_dir():
+        pytest.skip(f"no DailyDialog-Human in {data} (TURNWISE_DATA)")
+    selection, reported = halves(read_human(folder))
+    kept = selection.selection_keys
+    assert all(one.isdisjoint(kept) for one in reported.known_as)
+    for change, lost in (
+        (lambda turns: turns[-1:], 2),
+        (lambda turns: (" ".join(turns),), 0),
+        (lambda turns: tuple(f"{who}: {turn}" for who, turn in zip("AB", turns, strict=True)), 0),
+    ):
+        for half, most in ((selection, 0), (reported, 150 - lost)):
+            copy = replace(half, dialogues=tuple(map(change, half.dialogues)))
+            assert sum(one.isdisjoint(kept) for one in copy.known_as) == most
 
 
 # --- Tables -----------------------------------------------------------------------------------------------------------
@@ -412,6 +432,55 @@ def test_a_long_query_is_known_as_a_whole() -> None:
     assert len(set(keys_of(turns))) < 300
 
 
+PAIR = ("Hi there!", "What's up?", "I don't know.")
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [
+        ("I don't know.",),  # the reply alone
+        ("", "I don't know."),
+        ("B: i do n't know",),
+        ("What's up? I don't know.",),  # query and reply as one text
+        ("Hi there! What's up? I don't know.",),
+        ("A: What's up?\nB: I don't know.",),
+        ("A: What's up?", "B: I don't know."),  # with labels
+        ("Speaker 1: What's up?", "Speaker 2: I don't know."),
+        ("[User]: Hi there!", "[System] : What's up?", "[User]: I don't know."),
+        ("A: Hi there!", "A: What's", "A: up?", "B: I don't know."),
+    ],
+)
+def test_copies_of_a_pair_that_was_selected_on_are_known(copy: tuple[str, ...]) -> None:
+    kept = set(selection_keys(PAIR))
+    assert not kept.isdisjoint(keys_of(copy))
+    labelled = set(selection_keys([f"B: {turn}" for turn in PAIR]))  # whichever of the two has labels
+    assert not labelled.isdisjoint(keys_of(copy))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("How old are you?", "I don't know."),  # the same reply to another query
+        ("Who is it?", "What's up? I know."),
+        ("Know.",),
+        ("What's up? I don't know. Bye.",),
+        ("So I don't know.",),
+        ("A: How old are you?", "B: I don't know."),
+        ("up?", "I don't know."),  # a query that lost words
+    ],
+)
+def test_other_pairs_are_not_taken_for_what_was_selected_on(other: tuple[str, ...]) -> None:
+    assert set(selection_keys(PAIR)).isdisjoint(keys_of(other))
+
+
+def test_a_word_before_a_colon_does_not_hide_a_pair() -> None:
+    said = ("What's up?", "Listen: I don't know.")
+    assert not set(selection_keys(said)).isdisjoint(keys_of(("A: What's up?", "B: Listen: I don't know.")))
+    assert (
+        len({pair_key(("a", said)) for said in ("Listen: no", "Look: no")}) == 2
+    )  # keys that halve sets have all words
+
+
 def test_an_item_belongs_to_the_longest_dialogue_that_begins_with_it() -> None:
     one, two, other = dialogues_of([("a", "b"), ("a", "b", "c", "d"), ("x", "y")], whole=[("a", "b", "c", "d", "e")])
     assert one == two != other
@@ -437,6 +506,19 @@ def test_some_items_are_the_first_or_drawn_by_a_seed() -> None:
     assert drawn[0] == drawn[1]
     assert len(set(drawn)) > 1
     assert all(list(one) == sorted(set(one)) for one in drawn)
+
+
+def test_a_prompt_is_no_context_but_a_rated_turn_stays(tmp_path: Path) -> None:
+    stars = {"ratings": {"engagement": {"ann": 1}}}
+    made = [
+        Dialogue((Turn("system", "Be kind."), Turn("user", "Hi."), Turn("assistant", "Hello.", stars))),
+        Dialogue((Turn("system", "Welcome."), Turn("user", "A taxi.", stars), Turn("system", "Where to?"))),
+        Dialogue((Turn("user", "Hi."), Turn("assistant", "Hm."), Turn("tool", "Three.", stars))),
+    ]
+    write(Corpus.of(made), tmp_path / "rated.parquet", to="parquet")
+    assert read_human(tmp_path / "rated.parquet").dialogues == (
+        ("Hi.", "Hello."), ("Welcome.", "A taxi."), ("Hi.", "Hm.", "Three."),
+    )  # fmt: skip
 
 
 def test_only_one_split_of_a_rated_corpus_is_read(file: File, tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from tests.engage.samples import Counting
 
 from turnwise.engage.encoder import Encoder
-from turnwise.engage.live import Calibration, Monitor, Rule, rank
+from turnwise.engage.live import Calibration, Monitor, Ranges, Rule, rank
 from turnwise.engage.predictor import Predictor
 from turnwise.engage.settings import Settings
 from turnwise.errors import UsageError
@@ -89,29 +91,99 @@ def test_intervals_hold_new_turns_in_their_share_of_cases() -> None:
         scores = rng.uniform(0.2, 0.8, count)
         return scores.astype(np.float32), (scores + rng.normal(0, 0.02 + 0.1 * scores)).clip(0, 1).astype(np.float32)
 
-    calibration = Calibration.of(*drawn(20_000), share=0.9)
+    calibration = Calibration.of(*drawn(20_000), np.full(20_000, 4), share=0.9)
     scores, targets = drawn(20_000)
-    ends = np.array([calibration.around(float(one)) for one in scores])
-    is_inside = (ends[:, 0] <= targets) & (targets <= ends[:, 1])
+    is_inside = inside(calibration, scores, targets, np.full(20_000, 4))
     for low in (0.2, 0.5):
         part = (scores >= low) & (scores < low + 0.3)
         assert is_inside[part].mean() == pytest.approx(0.9, abs=0.015)
 
 
+def inside(calibration: Calibration, scores: Any, targets: Any, positions: Any) -> Any:
+    both = zip(scores.tolist(), positions.tolist(), strict=True)
+    low, high = np.array([calibration.around(*one) for one in both]).T
+    return (low <= targets) & (targets <= high)
+
+
+def test_intervals_hold_the_first_turns_of_every_group() -> None:
+    """Errors whose middle and width depend on the turn's number: 0.9 of new ones lie within, at every number."""
+    rng = np.random.default_rng(0)
+
+    def drawn(dialogues: int) -> tuple[Any, Any, Any]:
+        positions = np.tile(np.arange(1, 13), dialogues)
+        scores = rng.uniform(0.4, 0.6, len(positions))
+        group = np.searchsorted([1, 2, 3, 4, 6, 9], positions, side="right")
+        errors = rng.normal(0.25 - 0.08 * group, 0.01 * group)
+        return scores.astype(np.float32), (scores + errors).astype(np.float32), positions
+
+    calibration = Calibration.of(*drawn(2_000))
+    assert [one.turn for one in calibration.groups] == [1, 2, 3, 4, 6, 9]
+    scores, targets, positions = drawn(2_000)
+    is_inside = inside(calibration, scores, targets, positions)
+    for turn in range(1, 13):
+        assert is_inside[positions == turn].mean() == pytest.approx(0.9, abs=0.03)
+    blind = Calibration.of(*drawn(2_000)[:2], np.ones(24_000, np.int64))  # as if all were first turns
+    assert inside(blind, scores, targets, np.ones_like(positions))[positions == 1].mean() < 0.7
+
+
+@pytest.mark.parametrize(
+    ("counts", "firsts"),
+    [
+        ([100] * 10, [1, 2, 3, 4, 6, 9]),
+        ([100, 100, 100, 100, 50, 20, 20, 10, 0, 0], [1, 2, 3, 4]),  # 50 later turns go with 4 and 5
+        ([100, 100, 30, 10, 10, 10, 10, 10, 5, 5], [1, 2, 3]),  # 3 and all after it have 90
+        ([100, 60, 5, 5, 0, 0, 0, 0, 0, 0], [1]),  # 70 from 2 on
+        ([10, 90, 90, 0, 0, 0, 0, 0, 0, 0], [1, 3]),  # first ones go with the next
+        ([5, 5, 0, 0, 0, 0, 0, 0, 0, 0], [1]),
+    ],
+)
+def test_groups_with_fewer_than_80_turns_join_a_neighbour(counts: list[int], firsts: list[int]) -> None:
+    positions = np.repeat(np.arange(1, 11), counts)
+    scores = np.linspace(0, 1, len(positions), dtype=np.float32)
+    assert [one.turn for one in Calibration.of(scores, scores, positions).groups] == firsts
+
+
+def test_a_first_turn_whose_score_was_seen_before_is_covered_to_the_bit() -> None:
+    """What remains after a first turn is 1, and intervals end there."""
+    scores = np.random.default_rng(0).uniform(0, 1, 1000).astype(np.float32)
+    positions = np.ones(1000, np.int64)
+    found = Calibration.of(scores, np.ones(1000, np.float32), positions)
+    assert inside(found, scores, np.ones(1000), positions).mean() >= 0.9
+    assert all(0 <= low <= high <= 1 for low, high in (found.around(float(one), 1) for one in scores))
+
+
 def test_quantiles_of_few_errors_by_hand() -> None:
     """Of 19 errors, share 0.9 leaves (19 + 1) · 0.05 = 1 rank on each side: the smallest and the largest."""
     scores, errors = np.full(19, 0.5, np.float32), np.linspace(-0.09, 0.09, 19).astype(np.float32)
-    found = Calibration.of(scores, scores + errors, share=0.9)
-    assert found.around(0.5) == pytest.approx((0.41, 0.59), abs=1e-6)
-    assert Calibration.of(scores[:18], scores[:18] + errors[:18]).around(0.5) == (0.0, 1.0)  # too few to say
+    turns = np.arange(1, 20)
+    found = Calibration.of(scores, scores + errors, turns, share=0.9)
+    assert found.around(0.5, 7) == pytest.approx((0.41, 0.59), abs=1e-6)
+    few = Calibration.of(scores[:18], scores[:18] + errors[:18], turns[:18])
+    assert few.around(0.5, 7) == (0.0, 1.0)  # too few to say
+
+
+def test_the_monitor_knows_the_number_of_the_turn(predictor: Callable[..., Predictor]) -> None:
+    groups = [Ranges(1, [], [-0.1], [0.1]), Ranges(3, [], [-0.2], [0.0])]
+    monitor = Monitor(replace(predictor(), calibration=Calibration(groups)))
+    for turn, (low, high) in zip(TURNS, [(-0.1, 0.1)] * 2 + [(-0.2, 0.0)] * 4, strict=True):
+        found = monitor.hear(turn)
+        expected = (max(0.0, found.score + low), min(1.0, found.score + high))
+        assert found.interval == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_calibration_survives_json_and_nonsense_does_not() -> None:
-    one = Calibration([0.5], [-0.1, -0.2], [0.3, 0.1], 0.8)
-    assert Calibration.from_dict(one.to_dict()) == one
-    for bad in ({"edges": 3}, {**one.to_dict(), "low": [0.1]}, {**one.to_dict(), "high": [1.0, math.nan]}):
+    one = Calibration([Ranges(1, [0.5], [-0.1, -0.2], [0.3, 0.1]), Ranges(4, [], [-0.2], [0.2])], 0.8)
+    assert Calibration.from_dict(json.loads(json.dumps(one.to_dict()))) == one
+    first, second = one.to_dict()["groups"]
+    for groups in (3, [], [second], [second, first], [first, first], [{**first, "low": [0.1]}],
+                   [{**first, "high": [1.0, math.nan]}], [{**first, "turn": "1"}]):  # fmt: skip
         with pytest.raises(UsageError, match="Expected a calibration"):
-            Calibration.from_dict(bad)
+            Calibration.from_dict({"groups": groups, "share": 0.9})
+
+
+def test_a_calibration_without_turns_is_of_an_older_predictor() -> None:
+    with pytest.raises(UsageError, match="fit the predictor anew"):
+        Calibration.from_dict({"edges": [0.5], "low": [-0.1, -0.2], "high": [0.3, 0.1], "share": 0.9})
 
 
 @settings(max_examples=20, deadline=None)

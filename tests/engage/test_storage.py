@@ -223,3 +223,12 @@ def test_notes_beside_a_predictor_do_no_harm(saved: Path) -> None:
 def test_a_predictor_alone_has_no_run_to_go_on_with(saved: Path) -> None:
     with pytest.raises(ModelError, match="expected the state of a training run"):
         storage.read_standing(saved)
+
+
+def test_intervals_of_an_older_predictor_ask_for_a_new_fit(tmp_path: Path, predictor: Callable[..., Predictor]) -> None:
+    storage.save(tmp_path / "old", predictor())
+    about = tmp_path / "old" / storage.ABOUT
+    older = {"edges": [], "low": [-0.1], "high": [0.1], "share": 0.9}
+    about.write_text(json.dumps({**json.loads(about.read_text()), "calibration": older}))
+    with pytest.raises(ModelError, match=r"engage\.json: [^\n]*fit the predictor anew\.$"):
+        storage.load(tmp_path / "old")

@@ -457,7 +457,7 @@ class Rated:
     mean: np.ndarray[Any, Any]
 
     @property
-    def keys(self) -> Sequence[str]:
+    def selection_keys(self) -> Sequence[str]:
         return [f"item-{place}" for place in reversed(range(len(self.dialogues)))]
 
 
@@ -495,7 +495,12 @@ def test_what_a_predictor_was_selected_on_stays_with_what_is_tuned_from_it(run: 
 
 def test_intervals_of_other_weights_are_not_kept(run: Run, start: Predictor) -> None:
     scores = np.linspace(0, 1, 100, dtype=np.float32)
-    assert run(start=replace(start, calibration=Calibration.of(scores, scores))).predictor.calibration is None
+    assert (
+        run(
+            start=replace(start, calibration=Calibration.of(scores, scores, np.ones(100, np.int64)))
+        ).predictor.calibration
+        is None
+    )
 
 
 def test_patience_ends_a_run_after_so_many_evaluations_without_a_gain(run: Run, start: Predictor) -> None:

@@ -21,6 +21,8 @@ from turnwise.corpus.load import Progress as OnProgress
 from turnwise.corpus.split import SPLIT_NAMES, sample_dialogues
 from turnwise.corpus.text import printable
 
+LONGEST_NAME = 16  # characters of a first column that is never broken, so that names can be copied
+
 # Options that mean the same in every command.
 Paths = Annotated[
     list[str], typer.Argument(help="Files, folders, 'concierge', 'chitchat' or 'hf:NAME'.", metavar="PATH…")
@@ -66,7 +68,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title:
     rows = [list(row) for row in rows]
     for place, column in enumerate(columns):
         is_number = bool(rows) and all(isinstance(row[place], int | float) or row[place] is None for row in rows)
-        table.add_column(column, justify="right" if is_number else "left", overflow="fold")
+        is_name = place == 0 and all(len(_written(row[0])) <= LONGEST_NAME for row in rows)
+        table.add_column(column, justify="right" if is_number else "left", overflow="fold", no_wrap=is_name)
     for row in rows:
         table.add_row(*(Text(_written(cell)) for cell in row))
     Console().print(table)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +12,7 @@ import typer
 from turnwise.cli.console import Json, print_json, print_table
 from turnwise.cli.engage_options import BAR, INPUT, BatchSize, Dtype, Model, bar, loaded
 from turnwise.cli.train import Device
+from turnwise.corpus.streams import BadRecord, Record
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -95,28 +95,22 @@ def _question(line: bytes, number: int) -> tuple[list[str], list[str]]:
     wanted = 'expected {"context": ["…"], "candidates": ["…"]}'
     try:
         read = orjson.loads(line)
-        said = _said(read["messages"]) if "messages" in read else list(read["context"])
+        said = _said(read) if "messages" in read else list(read["context"])
         candidates = list(read["candidates"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, BadRecord) as error:
         raise UsageError(f"Line {number}: {wanted}, found {line[:80].decode(errors='replace')}.") from error
     if not candidates or not all(isinstance(one, str) for one in (*said, *candidates)):
         raise UsageError(f"Line {number}: {wanted}, all of them text.")
     return said, candidates
 
 
-def _said(messages: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Turns of a chat as training has them: without instructions, consecutive messages of one role as one."""
-    from turnwise.corpus import Dialogue, Turn
-    from turnwise.corpus.turns import merged
+def _said(chat: Any) -> list[str]:
+    """Turns of a chat as `train` and `score` have them."""
+    from turnwise.corpus.readers.chat import parse_messages
+    from turnwise.corpus.turns import conversation
 
-    turns = [Turn(one["role"], _content(one["content"])) for one in messages if one["role"] != "system"]
-    return merged(Dialogue(tuple(turns))).texts
-
-
-def _content(given: Any) -> str:
-    """The text of a message, which may come in parts."""
-    parts = [given] if isinstance(given, str) else [part["text"] for part in given if part.get("type") == "text"]
-    return " ".join(parts)
+    (dialogue,) = parse_messages(Record(chat, 0))
+    return conversation(dialogue).texts
 
 
 def _spoken(line: str) -> tuple[str | None, str]:

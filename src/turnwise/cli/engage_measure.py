@@ -139,7 +139,7 @@ def depth(
     from turnwise.engage import examples
     from turnwise.engage.depth import measure_depth
     from turnwise.engage.estimate import estimate_depth
-    from turnwise.engage.fitting import dealt
+    from turnwise.engage.fitting import dealt_as_learnt
     from turnwise.engage.output import write_depth
     from turnwise.metrics import Resampling
 
@@ -147,8 +147,8 @@ def depth(
     check_free(out, overwrite=overwrite)
     predictors = all_loaded(models, device, dtype, batch_size)
     data = load_corpus([corpus], format=format, on_error=on_error, limit=limit, seed=seed, quiet=quiet)
-    if len(data.splits) == 1 and split not in data.splits:  # dealt as in training, so that what was learnt is left out
-        data = dealt(data, seed=int(next(iter(predictors.values())).origin.get("seed", 0)))
+    if len(data.splits) == 1 and split not in data.splits:
+        data = dealt_as_learnt(data, predictors)
     held_out, training = (examples(data.split(name)) for name in (split, train_split))
     asked = {**predictors, **untrained(predictors)}
     if dry_run:

@@ -107,7 +107,11 @@ def train(
              "tokens": tokens}  # fmt: skip
     chosen = {key: value for key, value in shape.items() if value is not None}
     changes = {"steps": steps, "rate": rate, "mixing": mixing}
-    _check_frozen(is_frozen, {"recipe": recipe, **changes, "human": human, "resume": resume or None}, cache)
+    tuned_by = {"recipe": recipe, **changes, "select": select if select != "valloss" else None, "human": human,
+                "reproduce-paper": is_whole or None, "resume": resume or None}  # fmt: skip
+    _check_frozen(is_frozen, tuned_by, cache)
+    if is_whole and select != "human":
+        raise UsageError("--reproduce-paper selects on the whole human set: give --select human, or leave it out.")
     how = _recipe(recipe or "default", {**changes, "batch_turns": batch_size, "dtype": dtype}, select=select)
     options = {"format": format, "on_error": on_error, "limit": limit, "quiet": quiet}
     read = [load_corpus([one], **options) for one in corpora]  # type: ignore[arg-type]

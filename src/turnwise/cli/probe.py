@@ -39,6 +39,8 @@ MEASURE_EPILOG = (
 )
 TASKS_EPILOG = "Try: turnwise probe tasks  ·  turnwise probe tasks --corpus concierge"
 TIES_EPILOG = "Try: turnwise probe ties judgements.csv --size 100  ·  … ties judgements.csv --json"
+# Controls by short names, so that a model with all of them is one table in a terminal of 80 columns.
+SHORT = {"majority": "major", "constant": "const", "bag_of_words": "words", "untrained": "untr."}
 PADDING = 3  # of a column: a blank on both sides and a line
 DEALT = 5  # of a corpus with one split, one in so many dialogues is held out
 
@@ -143,6 +145,7 @@ def measure(
         return
     options = {"device": choose_device(device), "dtype": dtype, "batch_size": batch_size, "quiet": quiet}
     asked = _Models(readings, options)
+    asked.check()
     with progress_bar("probing", quiet=quiet) as progress:
         found = examine(
             asked,
@@ -237,6 +240,15 @@ class _Models(Mapping[str, "DialogueModel"]):
         from turnwise.model import load
 
         return load(**self.readings[name], **self.options)
+
+    def check(self) -> None:
+        """Load what is no folder of ours once: a name that leads nowhere is told before anything is computed."""
+        from turnwise.model.checkpoint import is_checkpoint
+
+        paths = {one["path_or_name"]: name for name, one in self.readings.items()}
+        for path, name in paths.items():
+            if not is_checkpoint(path):
+                self[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.readings)
@@ -421,4 +433,4 @@ def _with_controls(result: ProbeResult) -> tuple[list[str], list[list[Any]]]:
         ]
         for task, found in one.tasks.items()
     ]
-    return ["task", "F1", "95 %", *(name.removeprefix("bag_of_") for name in names)], rows
+    return ["task", "F1", "95 %", *(SHORT.get(name, name) for name in names)], rows

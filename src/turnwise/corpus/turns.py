@@ -18,6 +18,8 @@ from turnwise.errors import UsageError, unknown_name
 SEPARATOR = " __eou__ "
 SLICE = 65_536  # samples whose contexts are joined at a time
 ROLES = ("system", "user", "assistant")  # of a chat
+INSTRUCTIONS = ("system", "developer", "tool", "function")  # roles beside an assistant that are no side of the talk
+PROMPTS = INSTRUCTIONS[:2]  # those that open a chat
 NAMED = 8  # speakers that a message names
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
@@ -38,6 +40,38 @@ def merged(dialogue: Dialogue, *, separator: str = " ") -> Dialogue:
     """One dialogue with its consecutive messages of one speaker joined."""
     groups = (list(group) for _, group in groupby(dialogue.turns, key=lambda turn: turn.speaker))
     return dialogue._replace(turns=tuple(_joined(group, separator) for group in groups))
+
+
+def conversation(dialogue: Dialogue, *, until: int | None = None) -> Dialogue:
+    """One dialogue as those had it who talked: without instructions, and with consecutive messages joined.
+
+    Beside an assistant, turns of `INSTRUCTIONS` are left out. Without one, only a prompt is: a `system` or `developer`
+    that opens the dialogue and never speaks again; task-oriented corpora call the answering side `system`, and it
+    stays. The case of names does not matter, and a dialogue of nothing else stays whole. With `until`, only so many
+    messages are taken, and the last of them stays whoever sent it.
+
+    >>> chat = Dialogue((Turn("system", "Be kind."), Turn("user", "Hi."), Turn("assistant", "Hello.")))
+    >>> conversation(chat).texts
+    ['Hi.', 'Hello.']
+    """
+    aside = _aside(dialogue.turns)
+    turns = dialogue.turns[:until]
+    if aside:
+        last = len(turns) if until is not None else 0
+        kept = (turn for number, turn in enumerate(turns, 1) if number == last or turn.speaker not in aside)
+        turns = tuple(kept) or turns
+    return merged(dialogue._replace(turns=turns))
+
+
+def _aside(turns: tuple[Turn, ...]) -> set[str]:
+    """The speakers whose turns are instructions."""
+    names = {turn.speaker: turn.speaker.lower() for turn in turns}  # a few, however long the dialogue is
+    aside = {name for name, role in names.items() if role in INSTRUCTIONS}
+    if not aside or "assistant" in names.values():
+        return aside
+    prompts = {name for name in aside if names[name] in PROMPTS}
+    opening = next((place for place, turn in enumerate(turns) if turn.speaker not in prompts), len(turns))
+    return prompts - {turn.speaker for turn in turns[opening:]}
 
 
 def _joined(group: list[Turn], separator: str) -> Turn:

@@ -141,9 +141,10 @@ def cases(found: Depth, held_out: Examples, *, most: int = SHOWN) -> dict[str, l
 
 def _distinct(order: np.ndarray[Any, Any], found: Depth, held_out: Examples, most: int) -> list[Case]:
     chosen: dict[str, Case] = {}
+    positions = held_out.positions
     for place in order.tolist():
         text = held_out.texts[place]
-        before = held_out.texts[place - 1] if held_out.positions[place] > 1 else ""
+        before = held_out.texts[place - 1] if positions[place] > 1 else ""
         case = Case(text, before, float(found.scores[place]), float(held_out.targets[place]))
         chosen.setdefault(text.lower(), case)
         if len(chosen) == most:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from turnwise.corpus import Corpus
-from turnwise.corpus.turns import merged
+from turnwise.corpus.turns import conversation
 from turnwise.engage.examples import Examples
 from turnwise.engage.fitting import Material, halved
 from turnwise.engage.predictor import Predictor, readings
@@ -52,9 +52,9 @@ def estimate_scores(predictor: Predictor, corpus: Corpus, *, out: Path | None = 
         "messages": int(corpus.turns_per_dialogue.sum()),
         "portions": len(parts),
         "portions_kept": len(parts) - len(left),
-        "texts_to_encode": texts,  # but for those that one speaker says in several messages
+        "texts_to_encode": texts,  # but for instructions, and what one speaker says in several messages
     }
-    some = [merged(corpus[place]).texts[:MEASURED_TURNS] for place in _places(len(corpus))]
+    some = [conversation(corpus[place]).texts[:MEASURED_TURNS] for place in _places(len(corpus))]
     return Estimate(counts, str(predictor.encoder.device), texts / texts_per_second(predictor, some))
 
 

@@ -180,9 +180,10 @@ def evaluate(
     """Hold raters against people, beside baselines, other metrics and the annotators themselves.
 
     Items that a rater was selected on are known by the keys in its own `selected_on`, where it has that (a `Predictor`
-    does), and by those given here for its name (`HumanSet.keys`). They are taken out for all raters, for all are
-    compared on the same items; with `reproduce_paper` they stay in and the result is marked. P-values are corrected by
-    Holm over all comparisons: of each model with the best baseline, each other model and each metric of the set.
+    does), and by those given here for its name (`HumanSet.selection_keys`; by `HumanSet.keys`, fewer copies are known).
+    They are taken out for all raters, for all are compared on the same items; with `reproduce_paper` they stay in and
+    the result is marked. P-values are corrected by Holm over all comparisons: of each model with the best baseline,
+    each other model and each metric of the set.
     """
     _check([*raters, *baselines], sets, selected_on or {})
     used = _used([*raters.items(), *baselines.items()], selected_on or {})

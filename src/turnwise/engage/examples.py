@@ -1,7 +1,8 @@
 """Turns with the share of the conversation that remains after each: the weak label of engagement.
 
 The remaining depth of turn j of n is RD_j = (n − j) / (n − 1) (equation 1 of the RDEP paper): 1 at the start, 0 at the
-end. Consecutive messages of one speaker are one turn; a dialogue of one turn has no depth, and is left out and counted.
+end. Consecutive messages of one speaker are one turn, instructions are none (`conversation`); a dialogue of one turn
+has no depth, and is left out and counted.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ import numpy as np
 
 from turnwise.corpus import Corpus
 from turnwise.corpus import Dialogue as CorpusDialogue
-from turnwise.corpus.turns import merged
+from turnwise.corpus.turns import conversation
 from turnwise.engage.protocol import Floats
 from turnwise.errors import UsageError
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
-Target = Callable[[CorpusDialogue], Floats | None]  # of each turn of a merged dialogue; None: it has none
+Target = Callable[[CorpusDialogue], Floats | None]  # of each turn of a conversation; None: it has none
 
 
 def remaining_depth(turns: int) -> Floats:
@@ -80,9 +81,17 @@ class Examples:
         return f"{self.name}@{self.fingerprint}"
 
     @cached_property
+    def dialogue_fingerprint(self) -> str:
+        """Of the texts and where dialogues begin alone: the same dialogues, whatever is to be predicted of them."""
+        return self._digest(self.starts.tobytes())
+
+    @cached_property
     def fingerprint(self) -> str:
         """Twelve hexadecimal digits of the texts, where dialogues begin, and the targets."""
-        digest = hashlib.blake2b(self.starts.tobytes() + self.targets.tobytes(), digest_size=6)
+        return self._digest(self.starts.tobytes() + self.targets.tobytes())
+
+    def _digest(self, more: bytes) -> str:
+        digest = hashlib.blake2b(more, digest_size=6)
         for text in self.texts:
             digest.update(text.encode() + b"\x1f")
         return digest.hexdigest()
@@ -100,7 +109,7 @@ def examples(corpus: Corpus, *, target: Target | None = None) -> Examples:
     aim = target or _depth
     texts: list[str] = []
     starts, targets, ids, left_out = [0], [np.zeros(0, np.float32)], [], 0
-    for dialogue in map(merged, corpus):
+    for dialogue in map(conversation, corpus):
         wanted = aim(dialogue) if len(dialogue.turns) > 1 else None
         if wanted is None:
             left_out += 1

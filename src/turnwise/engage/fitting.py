@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,6 +65,42 @@ def dealt(corpus: Corpus, *, seed: int = 0, splits: tuple[str, str] = SPLITS) ->
     return resplit(corpus, validation=held_out, test=held_out, seed=seed)
 
 
+def learnt_from(training: Sequence[Examples], start: Predictor) -> dict[str, str]:
+    """Fingerprints of all dialogues that weights have seen, by corpus, those of the start included.
+
+    Where other dialogues of one corpus were seen before, it has all fingerprints, and no dealing fits them.
+    """
+    seen: dict[str, set[str]] = {name: set(known.split("+")) for name, known in start.origin.get("learnt", {}).items()}
+    for one in training:
+        seen.setdefault(one.name, set()).add(one.dialogue_fingerprint)
+    return {name: "+".join(sorted(some)) for name, some in seen.items()}
+
+
+def dealt_as_learnt(corpus: Corpus, predictors: Mapping[str, Predictor]) -> Corpus:
+    """A corpus without splits, dealt as predictors learnt from it, so that none is measured on what it learnt.
+
+    Those that learnt from other corpora alone set no condition. An older predictor, which does not say what it learnt
+    from, counts as having learnt from this one.
+    """
+    learners = {
+        name: one for name, one in predictors.items() if corpus.name in one.origin.get("learnt", (corpus.name,))
+    }
+    seeds = {name: int(one.origin.get("seed", 0)) for name, one in learners.items()}
+    seed = next(iter(seeds.values()), 0)
+    for name, other in seeds.items():
+        if other != seed:
+            both = f"'{name}' by seed {other}, '{next(iter(seeds))}' by seed {seed}"
+            advice = "Measure them one by one, or give a corpus with splits."
+            raise UsageError(f"They learnt from '{corpus.name}' as different seeds deal it: {both}. {advice}")
+    found = dealt(corpus, seed=seed)
+    training = examples(found.split(SPLITS[0])).dialogue_fingerprint if learners else ""
+    for name, one in learners.items():
+        if one.origin.get("learnt", {}).get(corpus.name, training) != training:
+            advice = "Give the --limit of its training and no --seed, or a corpus with splits."
+            raise UsageError(f"'{name}' learnt from other dialogues of '{corpus.name}' than are dealt here. {advice}")
+    return found
+
+
 def fit_head(
     given: Material,
     *,
@@ -91,7 +127,7 @@ def fit_head(
         progress=progress,
     )
     # An encoder that people's ratings chose stays chosen by them.
-    more = {"seed": seed, "selected_on": sorted(start.selected_on)}
+    more = {"seed": seed, "learnt": learnt_from(given.training, start), "selected_on": sorted(start.selected_on)}
     found = replace(fitted, origin={**fitted.origin, **more}).using(dtype="float32")  # as it is read from disk
     if out is not None:
         storage.save(out / "best", found)
@@ -144,4 +180,4 @@ def calibrated(predictor: Predictor, held_out: Examples) -> Predictor:
 
     scores = np.concatenate(predictor.predict(list(held_out.dialogues)))
     origin = {**predictor.origin, "calibration": held_out.label}
-    return replace(predictor, origin=origin, calibration=Calibration.of(scores, held_out.targets))
+    return replace(predictor, origin=origin, calibration=Calibration.of(scores, held_out.targets, held_out.positions))

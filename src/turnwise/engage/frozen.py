@@ -98,11 +98,13 @@ def fit_frozen(
         "is_frozen": True,
         "penalty": penalty,
     }
-    found = Predictor(encoder, head.to(encoder.device), settings, origin)
     if calibration is None:
-        return found
-    intervals = Calibration.of(*_scores(head.cpu(), apart.part(len(validation), len(apart.starts) - 1), settings))
-    return replace(found, origin={**origin, "calibration": calibration.label}, calibration=intervals)
+        return Predictor(encoder, head.to(encoder.device), settings, origin)
+    # Before the layer moves to the encoder's device, for features are on the CPU.
+    scores = _scores(head, apart.part(len(validation), len(apart.starts) - 1), settings)
+    intervals = Calibration.of(*scores, calibration.positions[np.isfinite(calibration.targets)])
+    origin |= {"calibration": calibration.label}
+    return Predictor(encoder, head.to(encoder.device), settings, origin, intervals)
 
 
 def _features(

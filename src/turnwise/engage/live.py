@@ -2,74 +2,130 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from turnwise.engage.examples import Ints
 from turnwise.engage.predictor import Predictor
 from turnwise.engage.protocol import Dialogue, Floats
 from turnwise.errors import UsageError
 
+Errors = np.ndarray[Any, np.dtype[np.float64]]
+
 TREND_TURNS = 5
-BINS = 10  # of scores, each with an interval of its own
+BINS = 10  # ranges of scores, at most, each with an interval of its own
+GROUPS = (1, 2, 3, 4, 6, 9)  # the turns with which groups begin; errors of an opening are not those of a farewell
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """What to add to a score, by range of scores, for turns from a number on."""
+
+    turn: int  # the first of the group
+    edges: Sequence[float]  # (ranges − 1,) of scores
+    low: Sequence[float]  # (ranges,)
+    high: Sequence[float]
+
+    @classmethod
+    def of(cls, turn: int, scores: Errors, errors: Errors, *, share: float, bins: int) -> Ranges:
+        """From the scores of a group's turns and their errors."""
+        count = max(1, min(bins, len(scores) // _enough(share)))
+        edges = np.unique(np.quantile(scores, np.linspace(0, 1, count + 1)[1:-1]))
+        place = np.searchsorted(edges, scores, side="right")
+        ends = [_ends(np.sort(errors[place == one]), share) for one in range(len(edges) + 1)]
+        return cls(turn, edges.tolist(), [low for low, _ in ends], [high for _, high in ends])
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Ranges:
+        """As JSON held it."""
+        edges, low, high = (list(map(float, given[key])) for key in ("edges", "low", "high"))
+        is_sound = len(low) == len(high) == len(edges) + 1 and sorted(edges) == edges and np.isfinite(low + high).all()
+        if not is_sound or type(given["turn"]) is not int:
+            raise ValueError
+        return cls(given["turn"], edges, low, high)
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """How far remaining depth lies from a score, on dialogues that were held out: quantiles by range of scores.
+    """How far remaining depth lies from a score, on held-out dialogues: quantiles by the turn's number and its score.
 
-    Within each range, the errors' quantiles are those of split conformal prediction (Vovk et al. 2005): an interval
-    holds the remaining depth of a new turn in about that share of cases. It is no guarantee, for turns of one dialogue
-    are not independent. The dialogues had no part in choosing the checkpoint or the penalty (`fitting.halved`).
+    Within each group of turns and each range of scores, the errors' quantiles are those of split conformal prediction
+    (Vovk et al. 2005): an interval holds the remaining depth of a new turn in about that share of cases. It is no
+    guarantee, for turns of one dialogue are not independent. The dialogues had no part in choosing the checkpoint or
+    the penalty (`fitting.halved`).
     """
 
-    edges: Sequence[float]  # (ranges − 1,) of scores
-    low: Sequence[float]  # (ranges,) what to add to a score
-    high: Sequence[float]
+    groups: Sequence[Ranges]  # by their first turns, from 1
     share: float = 0.9
 
     @classmethod
-    def of(cls, scores: Floats, targets: Floats, *, share: float = 0.9, bins: int = BINS) -> Calibration:
-        """From scores and remaining depths of held-out turns."""
+    def of(
+        cls, scores: Floats, targets: Floats, positions: Ints, *, share: float = 0.9, bins: int = BINS
+    ) -> Calibration:
+        """From scores, remaining depths and numbers of held-out turns, the first of a dialogue being 1."""
         if not 0 < share < 1:
             raise UsageError(f"A share of cases lies between 0 and 1, found {share:g}.")
         has_target = np.isfinite(targets)
-        scores, targets = scores[has_target], targets[has_target]
-        edges = np.unique(np.quantile(scores, np.linspace(0, 1, bins + 1)[1:-1]))
-        place = np.searchsorted(edges, scores, side="right")
-        errors = [np.sort(targets[place == one] - scores[place == one]) for one in range(len(edges) + 1)]
-        ends = [_ends(one, share) for one in errors]
-        return cls(edges.tolist(), [low for low, _ in ends], [high for _, high in ends], share)
+        # Doubles: in single precision, a score and its own error may add up to a little less than the target.
+        exact, wanted = (one[has_target].astype(np.float64) for one in (scores, targets))
+        positions, errors = positions[has_target], wanted - exact
+        firsts = _firsts(positions, fewest=2 * _enough(share))
+        group = np.searchsorted(firsts, positions, side="right") - 1
+        parts = [(first, group == place) for place, first in enumerate(firsts)]
+        return cls(
+            [Ranges.of(first, exact[part], errors[part], share=share, bins=bins) for first, part in parts], share
+        )
 
-    def around(self, score: float) -> tuple[float, float]:
-        """Where the remaining depth is to be expected."""
-        place = int(np.searchsorted(self.edges, score, side="right"))
-        low, high = score + self.low[place], score + self.high[place]
-        return max(0.0, low), min(1.0, high)
+    def around(self, score: float, turn: int) -> tuple[float, float]:
+        """Where the remaining depth is to be expected after a turn of this number and score."""
+        ranges = self.groups[bisect_right([one.turn for one in self.groups], turn) - 1]
+        place = bisect_right(ranges.edges, score)
+        low, high = (min(1.0, max(0.0, score + by[place])) for by in (ranges.low, ranges.high))
+        return low, high
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {"edges": list(self.edges), "low": list(self.low), "high": list(self.high), "share": self.share}
+        return {"groups": [asdict(one) for one in self.groups], "share": self.share}
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Calibration:
         """As JSON held it."""
+        if "edges" in given:
+            raise UsageError("Its calibration is of an older form, without the turn's number: fit the predictor anew.")
         try:
-            edges, low, high = (list(map(float, given[key])) for key in ("edges", "low", "high"))
-            if not (
-                len(low) == len(high) == len(edges) + 1 and sorted(edges) == edges and np.isfinite(low + high).all()
-            ):
+            groups = [Ranges.from_dict(one) for one in given["groups"]]
+            turns = [one.turn for one in groups]
+            if turns[:1] != [1] or turns != sorted(set(turns)):
                 raise ValueError
-            return cls(edges, low, high, float(given["share"]))
+            return cls(groups, float(given["share"]))
         except (KeyError, TypeError, ValueError) as error:
-            raise UsageError(f"Expected a calibration with edges, low, high and share, found {given!r:.80}.") from error
+            raise UsageError(f"Expected a calibration with groups and share, found {given!r:.80}.") from error
 
 
-def _ends(errors: np.ndarray[Any, Any], share: float) -> tuple[float, float]:
+def _enough(share: float) -> int:
+    """Twice the turns of which one lies beyond each end, so that the ends are no extremes: 40 for a share of 0.9."""
+    return round(4 / (1 - share))
+
+
+def _firsts(positions: Ints, *, fewest: int) -> list[int]:
+    """Where groups begin; one with too few turns joins the one before it, or as the first one, the next."""
+    found: list[int] = []
+    count = 0
+    for first, after in reversed([*pairwise(GROUPS), (GROUPS[-1], np.inf)]):
+        count += int(((first <= positions) & (positions < after)).sum())
+        if count >= fewest:
+            found.append(first)
+            count = 0
+    return [GROUPS[0], *reversed(found[:-1])]
+
+
+def _ends(errors: Errors, share: float) -> tuple[float, float]:
     """The errors between which a new one falls in the share of cases; without enough of them, anything goes."""
     count = len(errors)
     outside = int((count + 1) * (1 - share) / 2 + 1e-9)  # ranks left on each side; 0.05 · 20 is not to be 0
@@ -162,7 +218,7 @@ class Monitor:
         last = np.array(self.scores[-TREND_TURNS:])
         trend = float(np.polyfit(np.arange(len(last)), last, 1)[0]) if len(last) > 1 else None
         calibration = self.predictor.calibration
-        interval = None if calibration is None else calibration.around(score)
+        interval = None if calibration is None else calibration.around(score, len(self.scores))
         return Reading(len(self.scores), score, interval, trend, self.rule.is_met(self.scores))
 
 

@@ -167,7 +167,9 @@ def _beats(found: SetResult, model: str | None) -> Level:
     """Good is what is better than what needs no training for sure; worse for sure is bad."""
     tested = [one for one in found.comparisons if one.first == model and one.second_kind == "baselines"]
     difference = tested[0].spearman if tested else None
-    if difference is None or difference.difference.value is None or (difference.p_holm or 1) >= ALPHA:
+    if difference is None or difference.difference.value is None:
+        return "warn"
+    if difference.p_holm is None or difference.p_holm >= ALPHA:
         return "warn"
     return "good" if difference.difference.value > 0 else "bad"
 

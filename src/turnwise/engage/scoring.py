@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from turnwise.atomic import whole_file
 from turnwise.corpus import Corpus
-from turnwise.corpus.turns import merged
+from turnwise.corpus.turns import conversation
 from turnwise.engage.examples import runs
 from turnwise.engage.predictor import Predictor
 
@@ -37,7 +37,7 @@ def portions(corpus: Corpus) -> Iterator[Corpus]:
 def score_corpus(
     predictor: Predictor, corpus: Corpus, *, work: Path | None = None, progress: Progress | None = None
 ) -> Iterator[pa.Table]:
-    """Tables of scores, a portion of dialogues each; consecutive messages of one speaker are one turn.
+    """Tables of scores, a portion of dialogues each; what counts as a turn, `conversation` says.
 
     Memory is that of a portion, however large the corpus is. Where there is a folder for `work`, portions are kept in
     it, and those that an earlier run kept are read from there.
@@ -52,7 +52,7 @@ def score_corpus(
 
 def scored(predictor: Predictor, corpus: Corpus) -> pa.Table:
     """The scores of all turns at once; equal texts are encoded once."""
-    dialogues = [merged(one) for one in corpus]
+    dialogues = [conversation(one) for one in corpus]
     scores = predictor.predict([one.texts for one in dialogues])
     turns = [turn for one in dialogues for turn in one.turns]
     lengths = [len(one.turns) for one in dialogues]

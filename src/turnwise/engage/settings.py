@@ -10,7 +10,6 @@ from turnwise.errors import UsageError, unknown_name
 
 POOLINGS = ("mean", "cls", "max", "min")
 ACTIVATIONS = ("clamp", "sigmoid")
-CLASSES = (2, 5, 10)
 MIXINGS = ("proportional", "by-corpus")
 OPTIMISERS = ("adamw", "sgd")
 SCHEDULES = ("linear", "constant")

@@ -126,11 +126,6 @@ def read_standing(folder: Path) -> Standing:
     return Standing(read_json(folder / STATE), read_tensors(folder / OPTIMISER))
 
 
-def origin_of(folder: Path) -> dict[str, Any]:
-    """What a predictor says it learnt from, and how."""
-    return dict(_read(folder)["origin"])
-
-
 def _read(folder: Path) -> dict[str, Any]:
     """`engage.json`, and that every file it names is there with the content it says."""
     about = read_json(folder / ABOUT)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
@@ -26,6 +26,7 @@ from turnwise.atomic import MARK, restore, whole_file
 from turnwise.engage import storage
 from turnwise.engage.encoder import Encoder
 from turnwise.engage.examples import Examples, Ints
+from turnwise.engage.fitting import learnt_from
 from turnwise.engage.predictor import Predictor, loss_of, readings, window_means
 from turnwise.engage.protocol import Dialogue, Floats
 from turnwise.engage.settings import Recipe, Settings
@@ -52,8 +53,8 @@ class Judged(Protocol):
         ...
 
     @property
-    def keys(self) -> Sequence[str]:
-        """What names each item."""
+    def selection_keys(self) -> Collection[str]:
+        """By what the items are known, also in copies."""
         ...
 
 
@@ -275,9 +276,10 @@ class Run:
 
 @contextmanager
 def _repeatable() -> Iterator[None]:
-    """Sums are not made in the order in which a GPU's blocks end: with it, equal seeds would give unequal weights.
+    """Make a GPU add up in a fixed order, so that equal seeds give equal weights.
 
-    Fused attention knows no other order, so attention is computed in steps.
+    Usually its blocks add in the order in which they happen to end. Fused attention always does, so attention is
+    computed in steps.
     """
     was_enabled, was_mild = (
         torch.are_deterministic_algorithms_enabled(),
@@ -300,10 +302,11 @@ def _copied(start: Predictor) -> Predictor:
 def _origin(
     training: Sequence[Examples], validation: Examples, plan: Plan, start: Predictor, human: Judged | None
 ) -> dict[str, Any]:
-    chosen_by = human.keys if human is not None and plan.select == "human" else ()
+    chosen_by = human.selection_keys if human is not None and plan.select == "human" else ()
     return {
         "training": [one.label for one in training],
         "validation": validation.label,
+        "learnt": learnt_from(training, start),
         "start": start.name,
         "recipe": plan.recipe.to_dict(),
         "seed": plan.seed,

@@ -10,7 +10,7 @@ from typing import Any
 
 from turnwise.corpus import Corpus, Turn, load
 from turnwise.corpus.streams import plain_name
-from turnwise.corpus.turns import merged
+from turnwise.corpus.turns import conversation
 from turnwise.engage.human_sets.items import Rated, dialogues_of, present, set_of
 from turnwise.engage.human_sets.rated import HumanSet, Turns
 from turnwise.errors import UsageError, unknown_name
@@ -70,11 +70,10 @@ def _rated_turns(
         for place, turn in enumerate(dialogue.turns, 1):
             if not _ratings(turn):
                 continue
-            until = dialogue._replace(turns=dialogue.turns[:place])
-            said, where = tuple(until.texts), f"{path}: dialogue {dialogue.id}"
+            said, where = tuple(dialogue.texts[:place]), f"{path}: dialogue {dialogue.id}"
             ratings = present(_ratings(turn).get(aspect, {}), f"{where}: the rating by")
             scores = present(turn.labels.get("scores", beside.get(said, {})), f"{where}: the score by")
-            found.append((said, tuple(merged(until).texts), ratings, scores))
+            found.append((said, tuple(conversation(dialogue, until=place).texts), ratings, scores))
     names = dialogues_of([said for said, *_ in found], whole=[tuple(one.texts) for one in corpus])
     for name, (_, turns, ratings, scores) in zip(names, found, strict=True):
         yield Rated(turns, name, ratings, scores)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from turnwise.engage.human_sets.keys import item_key, keys_of, pair_key
+from turnwise.engage.human_sets.keys import item_key, keys_of, pair_key, selection_keys
 
 Turns = tuple[str, ...]
 Numbers = npt.NDArray[np.float64]
@@ -49,6 +49,11 @@ class HumanSet:
     def keys(self) -> tuple[str, ...]:
         """A hash of each item's rated turn and its query, by which it is known wherever it stands (`pair_key`)."""
         return tuple(map(pair_key, self.dialogues))
+
+    @cached_property
+    def selection_keys(self) -> frozenset[str]:
+        """What is kept of all items where a predictor is selected on them (`selection_keys`)."""
+        return frozenset(key for turns in self.dialogues for key in selection_keys(turns))
 
     @cached_property
     def known_as(self) -> tuple[frozenset[str], ...]:
