@@ -229,6 +229,31 @@ def test_bad_questions_are_one_line(model: Path, tmp_path: Path, line: str) -> N
     assert "Line 1: expected" in refused("engage", "rank", model, file)
 
 
+def test_half_a_character_does_not_end_a_conversation(model: Path) -> None:
+    done = CliRunner().invoke(app, ["engage", "watch", str(model), "--json"], input=b"hi\n\xff\xfe well\nbye\n")
+    assert [json.loads(line)["turn"] for line in done.stdout.splitlines()] == [1, 2, 3]
+
+
+def test_a_context_of_one_text_is_refused(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "asked.jsonl").write_text(json.dumps({"context": "hi there", "candidates": ["bye"]}) + "\n")
+    assert 'expected {"context": ["…"]' in refused("engage", "rank", model, tmp_path / "asked.jsonl")
+
+
+def test_a_layer_that_learnt_nothing_is_told(bert: Path, tmp_path: Path) -> None:
+    from turnwise.corpus import Corpus, Dialogue, Turn, write
+
+    same = [
+        Dialogue(tuple(Turn("AB"[place % 2], "yes") for place in range(4)), f"d{number}", split)
+        for split, count in (("train", 30), ("validation", 6))
+        for number in range(count)
+    ]
+    write(Corpus.of(same), tmp_path / "same.parquet", to="parquet")
+    given = ["engage", "train", tmp_path / "same.parquet", "--frozen", "--encoder", bert, "--out", tmp_path / "m"]
+    done = CliRunner().invoke(app, [*map(str, given)], catch_exceptions=False)
+    assert "Hardly better than one score for all turns" in done.stderr
+    assert "left_out" in done.stdout
+
+
 def test_a_conversation_is_watched_line_by_line(model: Path) -> None:
     said = f"A: {OPENINGS[0]}\nB: {MIDDLES[0]}\nB: {MIDDLES[1]}\n\nA: {ENDINGS[0]}\n"
     found = [json.loads(line) for line in heard(said, "engage", "watch", model, "--json").splitlines()]

@@ -392,6 +392,14 @@ def test_words_reach_0_725_on_dailydialog_human_and_pass_the_ceiling(data: Path)
     assert found["note"] == "The file has 3 annotators per item; the paper says 5."
 
 
+def test_the_page_says_what_its_verdict_rests_on(people: HumanSet) -> None:
+    found = evaluate({"ours": known(people, noise=0.5)}, [people], resampling=QUICK)
+    one = next(each for each in found.sets["people"].comparisons if each.second_kind == "baselines")
+    section = people_section(found)
+    assert f"ours minus {one.second}: {one.spearman.difference.value or 0:+.2f} [" in section.lead
+    assert "(paired bootstrap, Holm)." in section.lead
+
+
 def test_the_card_of_the_page_has_n_and_an_interval(people: HumanSet) -> None:
     verdict = people_section(evaluate({"ours": known(people, noise=0.5)}, [people], resampling=QUICK)).verdict
     assert verdict is not None and isinstance(verdict.number, Score)

@@ -44,6 +44,19 @@ def test_a_speaker_who_goes_on_adds_to_the_last_turn(predictor: Callable[..., Pr
     assert monitor.scores == pytest.approx(one.predict([["a b", "c d e f", "b"]])[0].tolist(), abs=1e-5)
 
 
+@pytest.mark.parametrize("is_flat", [False, True])
+def test_a_turn_that_cannot_be_read_changes_nothing(predictor: Callable[..., Predictor], is_flat: bool) -> None:
+    monitor, undisturbed = (Monitor(predictor(history=1, is_flat=is_flat)) for _ in range(2))
+    for one in (monitor, undisturbed):
+        one.hear("i see", speaker="u")
+        one.hear("tell me more", speaker="a")
+    for bad in (None, 5):
+        with pytest.raises(UsageError, match="A turn is a text, found"):
+            monitor.hear(bad, speaker="a")  # type: ignore[arg-type]
+    assert monitor.hear("bye", speaker="u") == undisturbed.hear("bye", speaker="u")
+    assert monitor.hear("half a \ud83d", speaker="a").turn == 4  # where a stream was cut
+
+
 def test_each_turn_is_encoded_once_however_long_the_conversation(counted: tuple[Encoder, Counting]) -> None:
     encoder, counting = counted
     monitor = Monitor(Predictor.untrained(encoder, Settings(history=3)))

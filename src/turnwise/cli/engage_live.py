@@ -58,8 +58,8 @@ def watch(
     from turnwise.engage.live import Monitor
 
     monitor = Monitor(loaded(model, device, dtype), _rule(alert))
-    for line in sys.stdin:
-        speaker, text = _spoken(line.strip())
+    for line in sys.stdin.buffer:
+        speaker, text = _spoken(line.decode(errors="replace").strip())
         if text:
             found = monitor.hear(text, speaker=speaker)
             typer.echo(orjson.dumps(found.to_dict()).decode() if json else _shown(found))
@@ -99,7 +99,8 @@ def _question(line: bytes, number: int) -> tuple[list[str], list[str]]:
         candidates = list(read["candidates"])
     except (ValueError, KeyError, TypeError, BadRecord) as error:
         raise UsageError(f"Line {number}: {wanted}, found {line[:80].decode(errors='replace')}.") from error
-    if not candidates or not all(isinstance(one, str) for one in (*said, *candidates)):
+    is_list = "messages" in read or isinstance(read["context"], list)  # a text would be a turn for each letter
+    if not is_list or not candidates or not all(isinstance(one, str) for one in (*said, *candidates)):
         raise UsageError(f"Line {number}: {wanted}, all of them text.")
     return said, candidates
 

@@ -38,6 +38,8 @@ EPILOG = (
     "… train dailydialog/ empathetic_dialogues/ --history 3 --out engaged"
 )
 
+NO_GAIN = 0.98  # of the mean's squared error: above it nothing was learnt
+
 
 def train(
     corpora: Annotated[
@@ -128,10 +130,13 @@ def train(
         )
         show_estimate(found, json=json)
         return
+    counts = {"dialogues": sum(map(len, given.training)), "left_out": given.left_out}
     if is_frozen:
         with progress_bar("encoding", quiet=quiet) as progress:
             fitted = fit_head(given, start=begin, out=out, seed=seed, cache=cache, progress=progress)
-        _show_fitted(fitted, {}, json=json)
+        _tell_if_nothing_was_learnt(fitted)
+        about = {key: fitted.origin[key] for key in ("penalty", "validation_mse", "mean_mse")}
+        _show_fitted(fitted, {**counts, **about}, json=json)
         return
     with _tuning_bar(how.steps, quiet=quiet) as watch:
         tuned = fit_all(
@@ -146,8 +151,9 @@ def train(
             progress=watch,
         )
     best = next(one for one in tuned.history if one.step == tuned.best_step)
-    _show_fitted(tuned.predictor, {"steps": tuned.steps, "best_step": tuned.best_step, "seconds": tuned.seconds,
-                                   "validation": best.validation, "pearson": best.pearson}, json=json)  # fmt: skip
+    about = {"steps": tuned.steps, "best_step": tuned.best_step, "seconds": tuned.seconds,
+             "validation": best.validation, "pearson": best.pearson}  # fmt: skip
+    _show_fitted(tuned.predictor, {**counts, **about}, json=json)
 
 
 def _check_frozen(is_frozen: bool, others: Mapping[str, Any], cache: Path | None) -> None:
@@ -225,6 +231,14 @@ def _tuning_bar(steps: int, *, quiet: bool) -> Iterator[Any]:
                 )
 
         yield watch
+
+
+def _tell_if_nothing_was_learnt(predictor: Predictor) -> None:
+    """A penalty that leaves hardly more than the mean gives every turn the same score."""
+    own, mean = (float(predictor.origin[key]) for key in ("validation_mse", "mean_mse"))
+    if own > NO_GAIN * mean:
+        found = f"MSE × 100 {own:.2f} against {mean:.2f} on validation dialogues"
+        complain(f"Hardly better than one score for all turns ({found}): give more dialogues, or another corpus.")
 
 
 def _show_fitted(predictor: Predictor, more: Mapping[str, Any], *, json: bool) -> None:

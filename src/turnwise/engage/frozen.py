@@ -97,6 +97,8 @@ def fit_frozen(
         "encoder": f"{encoder.name}@{encoder.fingerprint}",
         "is_frozen": True,
         "penalty": penalty,
+        "validation_mse": 100 * _error(head, held_out, settings),
+        "mean_mse": 100 * _error_of_mean(learnt, held_out),
     }
     if calibration is None:
         return Predictor(encoder, head.to(encoder.device), settings, origin)
@@ -203,6 +205,12 @@ def _scores(head: nn.Linear, held_out: Features, settings: Settings) -> tuple[Fl
     found = [(activated(head(vectors.float()), settings), targets) for vectors, targets in held_out.portions()]
     scores, targets = (torch.cat(some).float().numpy() for some in zip(*found, strict=True))
     return scores, targets
+
+
+def _error_of_mean(learnt: Features, held_out: Features) -> float:
+    """That of one score for all turns, the mean of what was learnt from."""
+    mean = float(np.nanmean(learnt.targets, dtype=np.float64))
+    return float(np.nanmean(np.square(held_out.targets.astype(np.float64) - mean)))
 
 
 def _error(head: nn.Linear, held_out: Features, settings: Settings) -> float:

@@ -195,18 +195,22 @@ class Monitor:
     _speaker: str | None = None
 
     def hear(self, text: str, *, speaker: str | None = None) -> Reading:
-        """Take a turn. A speaker who goes on adds to the last one; without speakers, every call is a new turn."""
-        settings = self.predictor.settings
-        if speaker is not None and speaker == self._speaker:
+        """Take a turn. A speaker who goes on adds to the last one; without speakers, every call is a new turn.
+
+        A turn that cannot be read changes nothing.
+        """
+        if not isinstance(text, str):
+            raise UsageError(f"A turn is a text, found {type(text).__name__}.")
+        text = text.encode(errors="replace").decode()  # half a character, where a stream was cut
+        settings, goes_on = self.predictor.settings, speaker is not None and speaker == self._speaker
+        before = list(self._texts)[: -1 if goes_on else None]
+        texts = [*before, f"{self._texts[-1]} {text}" if goes_on else text][-(settings.history + 1) :]
+        found = self.predictor.outputs([" ".join(texts) if settings.is_flat else texts[-1]])
+        if goes_on:
             self.scores.pop()
             self._outputs.pop()
-            text = f"{self._texts.pop()} {text}"
-        self._speaker = speaker
-        self._texts.append(text)
-        while len(self._texts) > settings.history + 1:
-            self._texts.popleft()
-        reading = " ".join(self._texts) if settings.is_flat else text
-        self._outputs.append(self.predictor.outputs([reading]))
+        self._speaker, self._texts = speaker, deque(texts)
+        self._outputs.append(found)
         while len(self._outputs) > settings.averaged + 1:
             self._outputs.popleft()
         used = np.concatenate(list(self._outputs))

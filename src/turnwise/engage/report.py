@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from turnwise.engage.depth import Case, Depth, DepthResult
-from turnwise.engage.evaluate import EngageEvaluation, SetResult
+from turnwise.engage.evaluate import EngageEvaluation, RaterComparison, SetResult
 from turnwise.engage.protocol import Dialogue, Floats
 from turnwise.report import Block, Column, Section, Table, Verdict
 from turnwise.report.cell import Cell
@@ -155,7 +155,7 @@ def people_section(found: EngageEvaluation) -> Section:
         anchor=ANCHOR,
         question="Do scores agree with people?",
         blocks=[found.table(), *(_people_bars(name, one) for name, one in found.sets.items())],
-        lead=_people_lead(name, first),
+        lead=" ".join([_people_lead(name, first), *_compared(first, model)]),
         verdict=None
         if score is None or score.value is None
         else Verdict(f"Spearman's correlation of {model} with people on {name}", score, _beats(first, model), ".2f"),
@@ -165,13 +165,29 @@ def people_section(found: EngageEvaluation) -> Section:
 
 def _beats(found: SetResult, model: str | None) -> Level:
     """Good is what is better than what needs no training for sure; worse for sure is bad."""
-    tested = [one for one in found.comparisons if one.first == model and one.second_kind == "baselines"]
+    tested = _against_baselines(found, model)
     difference = tested[0].spearman if tested else None
     if difference is None or difference.difference.value is None:
         return "warn"
     if difference.p_holm is None or difference.p_holm >= ALPHA:
         return "warn"
     return "good" if difference.difference.value > 0 else "bad"
+
+
+def _against_baselines(found: SetResult, model: str | None) -> list[RaterComparison]:
+    return [one for one in found.comparisons if one.first == model and one.second_kind == "baselines"]
+
+
+def _compared(found: SetResult, model: str | None) -> Iterator[str]:
+    """What the verdict rests on."""
+    for one in _against_baselines(found, model)[:1]:
+        value, ends = one.spearman.difference.value, one.spearman.difference.interval
+        if value is None:
+            return
+        more = "" if ends is None else f" [{ends[0]:.2f}, {ends[1]:.2f}]"
+        p = one.spearman.p_holm
+        how = "" if p is None else f", {'p < 0.001' if p < 0.001 else f'p = {p:.3f}'} (paired bootstrap, Holm)"
+        yield f"{model} minus {one.second}: {value:+.2f}{more}{how}."
 
 
 def _people_lead(name: str, found: SetResult) -> str:
