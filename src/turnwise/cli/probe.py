@@ -181,7 +181,7 @@ def tasks(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """The probe tasks, and which of them a corpus can carry."""
+    """The probe tasks, and which of them a corpus can carry; labels are counted without `none`, the empty set."""
     from turnwise.probe import TASKS
     from turnwise.probe.tasks import carried
 
