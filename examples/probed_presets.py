@@ -6,6 +6,7 @@ r"""What the probe paper's five models know, before and after training: the prob
         --epochs 12 --device cuda --workers 15
     python examples/probed_presets.py --table            # beside the paper's Tables 5 to 7; --table mlp: 12 to 14
     python examples/probed_presets.py --table scaled     # encodings of one scale
+    python examples/probed_presets.py --table controls   # what needs no model's knowledge
     python examples/probed_presets.py --agreement        # on how many tasks we come near the paper
     python examples/probed_presets.py --summary          # the mean over all tasks, by each classifier
     python examples/probed_presets.py corpora/personachat.parquet --name personachat --controls    # on a CPU
@@ -224,6 +225,20 @@ def _spread(values: list[float | None]) -> str:
     return f"{statistics.mean(known):.1f}{more}"
 
 
+def controls_tables() -> Iterator[str]:
+    """For each corpus: what needs no model's knowledge, micro-F1 in percent."""
+    kinds = ("majority", "constant", "bag_of_words", "shuffled")
+    for corpus, tasks in json.loads(CONTROLS.read_text()).items():
+        lines = [
+            f"| {corpus} | {' | '.join(kind.replace('_', ' ') for kind in kinds)} |",
+            "|---|" + "--:|" * len(kinds),
+        ]
+        lines += [
+            f"| {task} | {' | '.join(f'{100 * one[kind]:.1f}' for kind in kinds)} |" for task, one in tasks.items()
+        ]
+        yield "\n".join(lines)
+
+
 def agreement(rows: list[dict[str, Any]], kind: str = "logistic") -> Iterator[str]:
     """On how many of the paper's tasks the mean over seeds lies within five points of the paper's number."""
     paper = json.loads(PAPER.read_text())["tables"][kind]
@@ -274,7 +289,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, help="samples of a batch, if not the preset's own number")
     parser.add_argument("--presets", nargs="+", default=PRESETS)
     parser.add_argument("--classifiers", nargs="+", default=KINDS, choices=KINDS)
-    parser.add_argument("--table", nargs="?", const="logistic", choices=KINDS)
+    parser.add_argument("--table", nargs="?", const="logistic", choices=(*KINDS, "controls"))
     parser.add_argument("--agreement", action="store_true", help="how often we come near the paper")
     parser.add_argument("--controls", action="store_true", help="only what needs no model's knowledge")
     parser.add_argument("--summary", action="store_true", help="means over all tasks")
@@ -283,7 +298,11 @@ def main() -> None:
         print("\n".join((agreement if arguments.agreement else summary)(side_by_side.read(ROWS))))
         return
     if arguments.table:
-        print("\n\n".join(tables(side_by_side.read(ROWS), arguments.table)))
+        print(
+            "\n\n".join(
+                controls_tables() if arguments.table == "controls" else tables(side_by_side.read(ROWS), arguments.table)
+            )
+        )
         return
     if arguments.controls:
         keep_controls(arguments)

@@ -134,6 +134,7 @@ def test_the_tables_of_the_leak_are_what_the_study_prints(mark: str, table: str)
 def test_the_table_of_probed_presets_is_what_the_study_prints() -> None:
     check_shown("results.md", "probes", ROOT / "examples" / "probed_presets.py", "--table")
     check_shown("results.md", "probe agreement", ROOT / "examples" / "probed_presets.py", "--agreement")
+    check_shown("results.md", "probe controls", ROOT / "examples" / "probed_presets.py", "--table", "controls")
     check_shown("results.md", "probe summary", ROOT / "examples" / "probed_presets.py", "--summary")
 
 

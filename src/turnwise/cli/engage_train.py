@@ -134,7 +134,8 @@ def train(
     if is_frozen:
         with progress_bar("encoding", quiet=quiet) as progress:
             fitted = fit_head(given, start=begin, out=out, seed=seed, cache=cache, progress=progress)
-        _tell_if_nothing_was_learnt(fitted)
+        if not json:  # where both numbers stand
+            _tell_if_nothing_was_learnt(fitted)
         about = {key: fitted.origin[key] for key in ("penalty", "validation_mse", "mean_mse")}
         _show_fitted(fitted, {**counts, **about}, json=json)
         return
