@@ -257,7 +257,8 @@ def test_a_layer_that_learnt_nothing_is_told(bert: Path, tmp_path: Path) -> None
 def test_a_conversation_is_watched_line_by_line(model: Path) -> None:
     said = f"A: {OPENINGS[0]}\nB: {MIDDLES[0]}\nB: {MIDDLES[1]}\n\nA: {ENDINGS[0]}\n"
     found = [json.loads(line) for line in heard(said, "engage", "watch", model, "--json").splitlines()]
-    assert [one["turn"] for one in found] == [1, 2, 2, 3]
+    assert [(one["turn"], one["speaker"]) for one in found] == [(1, "A"), (2, "B"), (2, "B"), (3, "A")]
+    assert [one["text"] for one in found][1:3] == MIDDLES[:2]
     assert found[0]["score"] > found[-1]["score"]
 
 

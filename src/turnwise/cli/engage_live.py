@@ -54,7 +54,10 @@ def watch(
     dtype: Dtype = "float32",
     json: Json = False,
 ) -> None:
-    """Read a conversation line by line, each a turn or 'Speaker: turn', and show the score as it goes."""
+    """Read a conversation line by line, each a turn or 'Speaker: turn', and show the score as it goes.
+
+    A speaker is one word of at most 20 characters before a colon; what one says in a row is one turn.
+    """
     from turnwise.engage.live import Monitor
 
     monitor = Monitor(loaded(model, device, dtype), _rule(alert))
@@ -62,7 +65,8 @@ def watch(
         speaker, text = _spoken(line.decode(errors="replace").strip())
         if text:
             found = monitor.hear(text, speaker=speaker)
-            typer.echo(orjson.dumps(found.to_dict()).decode() if json else _shown(found))
+            heard = {**found.to_dict(), "speaker": speaker, "text": text}
+            typer.echo(orjson.dumps(heard).decode() if json else _shown(found))
 
 
 def _rule(written: str) -> Rule:
