@@ -32,6 +32,7 @@ import re
 import statistics
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -159,7 +160,7 @@ def tables(rows: list[dict[str, Any]], kind: str) -> Iterator[str]:
 
     Groups are of the tasks that the paper has on that corpus; its Table 8 is of MultiWOZ at the best BLEU.
     """
-    paper = json.loads(PAPER.read_text())
+    paper = _paper()
     rows = [row for row in rows if kind in row["probes"]]
     for corpus, preset in dict.fromkeys((row["corpus"], row["variant"]) for row in rows):
         mine = [row["probes"][kind] for row in rows if (row["corpus"], row["variant"]) == (corpus, preset)]
@@ -194,7 +195,7 @@ def _group(
 
 def _asked(tasks: Iterable[str], data: str) -> list[str]:
     """Those that the paper has on this data: it asks for words in PersonaChat alone."""
-    known = json.loads(PAPER.read_text())["tables"]["logistic"][data]["lstm"]["untrained"]
+    known = _paper()["tables"]["logistic"][data]["lstm"]["untrained"]
     return [task for task in tasks if task in known]
 
 
@@ -202,6 +203,13 @@ def _difficulty(task: str) -> str:
     from turnwise.probe import TASKS
 
     return TASKS[task].difficulty
+
+
+@cache
+def _paper() -> dict[str, Any]:
+    """The paper's numbers."""
+    found: dict[str, Any] = json.loads(PAPER.read_text())
+    return found
 
 
 def _data(corpus: str) -> str:
@@ -241,7 +249,7 @@ def controls_tables() -> Iterator[str]:
 
 def agreement(rows: list[dict[str, Any]], kind: str = "logistic") -> Iterator[str]:
     """On how many of the paper's tasks the mean over seeds lies within five points of the paper's number."""
-    paper = json.loads(PAPER.read_text())["tables"][kind]
+    paper = _paper()["tables"][kind]
     yield f"| tasks within {NEAR:.0f} points of the paper | {' | '.join(CHECKPOINTS)} |"
     yield "|---|" + "--:|" * len(CHECKPOINTS)
     rows = [row for row in rows if kind in row["probes"]]

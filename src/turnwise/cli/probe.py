@@ -242,12 +242,10 @@ class _Models(Mapping[str, "DialogueModel"]):
         return load(**self.readings[name], **self.options)
 
     def check(self) -> None:
-        """Load what is no folder of ours once: a name that leads nowhere is told before anything is computed."""
-        from turnwise.model.checkpoint import is_checkpoint
-
-        paths = {one["path_or_name"]: name for name, one in self.readings.items()}
-        for path, name in paths.items():
-            if not is_checkpoint(path):
+        """Load what only a hub can have, once: a name that leads nowhere is told before anything is computed."""
+        names = {one["path_or_name"]: name for name, one in self.readings.items()}
+        for path, name in names.items():
+            if not Path(path).exists():  # what is here was looked at before
                 self[name]
 
     def __iter__(self) -> Iterator[str]:

@@ -88,16 +88,15 @@ def fit_frozen(
     held_out = apart.part(0, len(validation))
     is_exact = settings.classes is None and settings.activation == "clamp"
     fit = _ridge(learnt) if is_exact else partial(_descend, learnt.averaged(), settings)
-    head, penalty = min(
-        ((fit(penalty), penalty) for penalty in PENALTIES), key=lambda found: _error(found[0], held_out, settings)
-    )
+    tried = [(_error(layer, held_out, settings), layer, penalty) for penalty in PENALTIES for layer in [fit(penalty)]]
+    error, head, penalty = min(tried, key=lambda found: found[0])
     origin = {
         "training": training.label,
         "validation": validation.label,
         "encoder": f"{encoder.name}@{encoder.fingerprint}",
         "is_frozen": True,
         "penalty": penalty,
-        "validation_mse": 100 * _error(head, held_out, settings),
+        "validation_mse": 100 * error,
         "mean_mse": 100 * _error_of_mean(learnt, held_out),
     }
     if calibration is None:
