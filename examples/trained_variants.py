@@ -9,7 +9,7 @@
 A variant is a preset, ``static-ui``; with a probability of putting distractions into training contexts,
 ``static-ui+0.7``; without the attention loss, ``static-ui+0.7-noloss``; or with another weight of it,
 ``static-ui+0.7-mean0.01``. Every one is trained with its preset's own recipe in mixed precision (bfloat16), contexts
-cut to their last tokens, 300 unless another number is given. The best checkpoint, as the preset's paper chose it, is
+cut to their last tokens: as many as its paper reads, or 192 unless another number is given. The best checkpoint, as the preset's paper chose it, is
 measured on the test split: perplexity, also with another dialogue's context and with the Query alone, BLEU-2 of greedy
 responses without case (the models write small letters), and, where it has attention, the DAS ratio on the nine
 distracting test sets (seed 0).
@@ -81,12 +81,15 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
     from turnwise.corpus import load
     from turnwise.distract import AttentionLoss, InsertDistractions
     from turnwise.model import load_model, preset, train
+    from turnwise.model.settings import changed, read_word
 
     what, data = Variant.parse(name), load(arguments.corpus)
     chosen = preset(what.preset)
-    settings = replace(chosen.settings, context_tokens=arguments.context_tokens).override(arguments.settings)
+    tokens = chosen.settings.context_tokens or arguments.context_tokens
+    settings = replace(chosen.settings, context_tokens=tokens)
     epochs = min(arguments.epochs, chosen.recipe.epochs)
     recipe = replace(chosen.recipe, epochs=epochs, precision="bf16" if arguments.device.startswith("cuda") else "fp32")
+    settings, recipe = changed(settings, recipe, {key: read_word(word) for key, word in arguments.settings.items()})
     out = side_by_side.folder(arguments, name, seed)
     result = train(
         data,
@@ -249,7 +252,7 @@ def main() -> None:
     side_by_side.add_options(parser, ROWS)
     parser.add_argument("--name", default="dailydialog", help="of the corpus, in rows and tables")
     parser.add_argument("--variants", nargs="+", default=["presets"], help=f"names, or {', '.join(GROUPS)}")
-    parser.add_argument("--context-tokens", type=int, default=300, help="of a context, its last so many are read")
+    parser.add_argument("--context-tokens", type=int, default=192, help="of a context, its last so many are read")
     parser.add_argument("--table", choices=TABLES)
     arguments = parser.parse_args()
     if arguments.table:

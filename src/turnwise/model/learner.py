@@ -57,6 +57,7 @@ class Learner:
         own_samples: int,
         token_share: float = 1.0,
         sample_share: float = 1.0,
+        scale: float = 1.0,
     ) -> tuple[Tensor, Tensor | None]:
         """The gradients of this process's share of a batch; other processes compute the rest.
 
@@ -68,7 +69,7 @@ class Learner:
         if processes > 1:  # gradients are averaged: one loss is a mean over tokens, the other a mean over samples
             loss = loss * (token_share * processes)
             extra = None if extra is None else extra * (sample_share * processes)
-        self.accelerator.backward(loss if extra is None else loss + extra)
+        self.accelerator.backward((loss if extra is None else loss + extra) * scale)
         return alone * own_tokens, None if beside is None else beside * own_samples
 
     def update(self) -> None:

@@ -68,18 +68,18 @@ class Make:
 class Pass:
     """One pass forward and backward, recorded by autograd.
 
-    Weights take part under another name: the gradients of the weights themselves belong to the stream that trains, and
-    a capture must not wait for that one.
+    Weights and tensors take part under other names, new in every pass: autograd ties a name to the stream that it was
+    first used in, which is the one that trains or the one that warms up, and a capture must not wait for those.
     """
 
     def __init__(self, make: Make, given: Sequence[Tensor]) -> None:
-        self.make = make
-        self.weights = [one.detach().requires_grad_(one.requires_grad) for one in make.layers.parameters()]
-        self.given = [one.detach().requires_grad_(one.is_floating_point()) for one in given]
+        self.make, self.taken = make, given
         self.out: Tensor | None = None
 
     def forward(self) -> tuple[Tensor]:
         """What the layers compute."""
+        self.weights = [one.detach().requires_grad_(one.requires_grad) for one in self.make.layers.parameters()]
+        self.given = [one.detach().requires_grad_(one.is_floating_point()) for one in self.taken]
         with torch.enable_grad(), self._precision():
             self.out = self.make.layers(self.weights, *self.given)
         return (self.out.detach(),)

@@ -18,6 +18,7 @@ Scoring = Literal["dot", "additive"]
 Norm = Literal["post", "pre"]
 Optimiser = Literal["sgd", "adam"]
 Precision = Literal["fp32", "bf16"]
+LossOver = Literal["tokens", "responses"]
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,7 @@ class Recipe(Checked):
     halve_when_stalled: bool = False  # the rate, whenever validation perplexity stops falling
     epochs: int = 25  # at most
     batch_size: int = 64
+    loss_over: LossOver = "tokens"  # what the loss is a mean over; a response's tokens are summed then
     clip: float | None = None  # of the gradient's norm
     patience: int | None = None  # epochs without a better validation perplexity before it ends; None: all epochs
     precision: Precision = "fp32"  # bf16: products under autocast; weights and optimiser stay in fp32

@@ -226,6 +226,7 @@ class Loop:
                 own_samples=portion.own_samples,
                 token_share=portion.token_share,
                 sample_share=portion.sample_share,
+                scale=portion.tokens / portion.samples if self.plan.recipe.loss_over == "responses" else 1.0,
             )
         except RuntimeError as error:
             is_final = is_last_attempt or self.accelerator.num_processes > 1 or not is_out_of_memory(error)
