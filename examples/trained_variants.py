@@ -9,10 +9,10 @@
 A variant is a preset, ``static-ui``; with a probability of putting distractions into training contexts,
 ``static-ui+0.7``; without the attention loss, ``static-ui+0.7-noloss``; or with another weight of it,
 ``static-ui+0.7-mean0.01``. Every one is trained with its preset's own recipe in mixed precision (bfloat16), contexts
-cut to their last tokens: as many as its paper reads, or 192 unless another number is given. The best checkpoint, as the preset's paper chose it, is
-measured on the test split: perplexity, also with another dialogue's context and with the Query alone, BLEU-2 of greedy
-responses without case (the models write small letters), and, where it has attention, the DAS ratio on the nine
-distracting test sets (seed 0).
+cut to their last tokens: as many as its paper reads, or 192 unless another number is given. The best checkpoint, as the
+preset's paper chose it, is measured on the test split (on a GPU in TF32): perplexity, also with another dialogue's
+context and with the Query alone, BLEU-2 of greedy responses without case (the models write small letters), and, where
+it has attention, the DAS ratio on the nine distracting test sets (seed 0).
 
 How many runs share a card is in side_by_side.py.
 """
@@ -78,6 +78,8 @@ class Variant:
 
 def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, Any]:
     """Train one variant from one seed and measure it."""
+    import torch
+
     from turnwise.corpus import load
     from turnwise.distract import AttentionLoss, InsertDistractions
     from turnwise.model import load_model, preset, train
@@ -104,6 +106,7 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
         transform=InsertDistractions(what.insert) if what.insert else None,
         extra_loss=AttentionLoss(what.weight, what.reduction) if what.reduction and what.insert else None,
     )
+    torch.set_float32_matmul_precision("high")  # a GPU that others train on is not to be kept for full precision
     model = load_model(out / "best", device=arguments.device, batch_size=256)
     return {
         "corpus": arguments.name,

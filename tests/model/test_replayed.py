@@ -74,8 +74,7 @@ def test_frozen_weights_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> Non
     assert all(weight.grad is not None for weight in model.decoder.parameters())
 
 
-def test_nothing_is_replayed_at_rest_or_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replayed, "IS_SEEN_TO_WORK", True)
+def test_nothing_is_replayed_at_rest_or_without_a_gpu() -> None:
     model = learner("transformer", dropout=0.0)
     words = torch.zeros(1)
     assert not replayed.is_worth_it(model, words)
@@ -98,7 +97,6 @@ def test_captured_layers_learn_as_plain_ones_do(name: str, is_short: bool, monke
     batches = [batch.to("cuda") for batch in BATCHES * 6]
     precision = torch.autocast("cuda", torch.bfloat16) if is_short else None
     graphs.clear()
-    monkeypatch.setattr(replayed, "IS_SEEN_TO_WORK", True)
     found = trained(learner(name, dropout=0.3).cuda(), batches, precision=precision)
     assert any(graphs._waiting.values())
     graphs.clear()

@@ -97,11 +97,11 @@ def test_the_few_shapes_of_a_gpu_change_no_answer(name: str, monkeypatch: pytest
         asked.generate(CONTEXTS, decoding=decoding),
     )
     attention = asked.attend(CONTEXTS, RESPONSES) if has_attention else []
-    widths: list[tuple[int, int]] = []
+    sizes: list[tuple[int, int, int]] = []
 
     def padded(*given: Any, shapes: Shapes | None, **named: Any) -> Batch:
         made = collate(*given, shapes=shapes, **named)
-        widths.append((made.context.shape[1], made.response.shape[1]))
+        sizes.append((*made.context.shape, made.response.shape[1]))
         return made
 
     monkeypatch.setattr(seq2seq, "shapes_for", lambda device: Shapes())
@@ -113,7 +113,8 @@ def test_the_few_shapes_of_a_gpu_change_no_answer(name: str, monkeypatch: pytest
     for found_, expected_ in zip(asked.attend(CONTEXTS, RESPONSES) if has_attention else [], attention, strict=True):
         np.testing.assert_allclose(np.exp(found_.log_share), np.exp(expected_.log_share), atol=1e-5)
         assert found_.tokens.tolist() == expected_.tokens.tolist()
-    assert set(widths) == {(32, 17)}  # one shape where there were as many as batches
+    assert {size[1:] for size in sizes} == {(32, 17)}  # one shape where there were as many as batches
+    assert {size[0] for size in sizes} <= {1, 2, 4, asked.batch_size}
 
 
 def test_what_was_cut_and_what_was_unknown_is_counted() -> None:

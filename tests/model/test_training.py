@@ -190,6 +190,24 @@ def test_gradients_are_clipped(corpus: Corpus, settings: Settings, tmp_path: Pat
     assert moved(tmp_path / "run", "untrained", "last") == pytest.approx(0.01, rel=1e-3)
 
 
+@pytest.mark.parametrize("has_extra", [False, True])
+def test_a_loss_over_responses_sums_their_tokens(
+    has_extra: bool, corpus: Corpus, settings: Settings, tmp_path: Path
+) -> None:
+    """One step of SGD over the whole training split moves every weight by the loss's gradient."""
+
+    def squared(output: Output, batch: Batch) -> torch.Tensor:
+        return output.states.square().mean()
+
+    extra = squared if has_extra else None
+    for over in ("tokens", "responses"):
+        recipe = Recipe("sgd", 0.1, epochs=1, batch_size=1000, loss_over=over)
+        run(corpus, settings, recipe, tmp_path / over, extra_loss=extra)
+    steps = Data.of(corpus, Plan(settings, recipe, 0)).training.steps
+    apart = {over: moved(tmp_path / over, "untrained", "last") for over in ("tokens", "responses")}
+    assert apart["responses"] / apart["tokens"] == pytest.approx(steps.sum() / len(steps), rel=1e-4)
+
+
 def test_the_rate_rises_in_the_beginning(corpus: Corpus, settings: Settings, tmp_path: Path) -> None:
     recipe = Recipe("sgd", 1.0, warmup=4, epochs=1, batch_size=1000, clip=0.01)  # one step at a quarter of the rate
     run(corpus, settings, recipe, tmp_path / "run")

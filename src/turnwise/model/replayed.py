@@ -17,7 +17,6 @@ from torch.autograd.function import once_differentiable
 from turnwise.model import graphs
 
 Weight = TypeVar("Weight", bound=Tensor)
-IS_SEEN_TO_WORK = False  # on a GPU: tests/model/test_replayed.py has to pass there before anybody trains with it
 
 
 class Layers(Protocol):
@@ -35,7 +34,7 @@ class Layers(Protocol):
 
 def is_worth_it(module: nn.Module, like: Tensor) -> bool:
     """Whether a pass is one of thousands that go back, on a GPU."""
-    return IS_SEEN_TO_WORK and module.training and torch.is_grad_enabled() and like.is_cuda
+    return module.training and torch.is_grad_enabled() and like.is_cuda
 
 
 def replay(layers: Layers, *given: Tensor) -> Tensor:

@@ -140,8 +140,9 @@ class Seq2SeqModel:
         with _at_rest(self.network):
             for first in range(0, len(order), self.batch_size):
                 rows = order[first : first + self.batch_size]
-                batch = self._batch([turns[row] for row in rows], [answers[row] for row in rows])
-                found.update(zip(rows, compute(batch), strict=True))
+                filled = rows + rows[-1:] * self._missing(len(rows))
+                batch = self._batch([turns[row] for row in filled], [answers[row] for row in filled])
+                found.update(zip(filled, compute(batch), strict=True))
         self._count(turns, answers)
         return [found[row] for row in range(len(turns))]
 
@@ -150,6 +151,11 @@ class Seq2SeqModel:
         device = next(self.network.parameters()).device
         limit = self.network.settings.context_tokens
         return collate(contexts, responses, context_tokens=limit, shapes=shapes_for(device)).to(device)
+
+    def _missing(self, rows: int) -> int:
+        """How many rows fill a batch up to the next power of two on a GPU, where every shape is captured."""
+        device = next(self.network.parameters()).device
+        return 0 if shapes_for(device) is None else min(self.batch_size, 1 << (rows - 1).bit_length()) - rows
 
     def _count(self, contexts: Sequence[Turns], responses: Turns) -> None:
         limit = self.network.settings.context_tokens
