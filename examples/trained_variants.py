@@ -5,6 +5,7 @@
     python examples/trained_variants.py clean/corpus --name dailydialog --variants paper --device cuda --workers 5
     python examples/trained_variants.py --table presets      # perplexity and BLEU-2 of every preset
     python examples/trained_variants.py --table das          # DAS ratios in the form of the paper's Table 3
+    python examples/trained_variants.py --table gains        # each beside its baseline, ours and the paper's
 
 A variant is a preset, ``static-ui``; with a probability of putting distractions into training contexts,
 ``static-ui+0.7``; without the attention loss, ``static-ui+0.7-noloss``; or with another weight of it,
@@ -20,6 +21,7 @@ How many runs share a card is in side_by_side.py.
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import re
 import statistics
@@ -32,6 +34,8 @@ from typing import Any
 import side_by_side
 
 ROWS = Path(__file__).with_suffix(".json")
+PAPER = Path(__file__).with_name("trained_variants_paper.json")  # its Table 3: Ubuntu, one seed
+RANDOM = ("random-0.5", "random-0.7", "random-1.0")
 DISTRACTED = ("non-hier", "static", "static-ui", "dynamic", "dynamic-ui")
 PROBED = ("lstm", "lstm-attn", "bilstm-attn", "hred", "transformer")
 LEAKED = ("overlap-lstm", "overlap-transformer")
@@ -166,8 +170,10 @@ def looked(model: Any, data: Any, *, has_attention: bool) -> dict[str, Any]:
     if not has_attention:
         return {}
     found = examine({"model": model}, make_sets(data)).result.to_dict()["models"]["model"]
-    left = ("intervals", "heads", "reasons")  # the ratio's own interval is kept
+    left = ("intervals", "heads", "reasons")
     sets = {name: {key: one for key, one in by.items() if key not in left} for name, by in found["sets"].items()}
+    for name, by in found["sets"].items():  # equation 8 has its own already
+        sets[name]["interval_of_means"] = by["intervals"].get("das_ratio_of_means")
     return {"original": {key: found["original"][key] for key in ("perplexity", "history_percent")}, "sets": sets}
 
 
@@ -218,6 +224,45 @@ def das_table(rows: list[dict[str, Any]], ratio: str = "das_ratio_of_means") -> 
     return "\n\n".join(tables)
 
 
+def gain_table(rows: list[dict[str, Any]]) -> str:
+    """Each variant beside its baseline: perplexity, what the right context is worth, and the ratio on random sets."""
+    paper = json.loads(PAPER.read_text(encoding="utf-8"))
+    lines = [
+        "| corpus | variant | seeds | perplexity | to baseline | with another's context | ratio, random | of seeds "
+        "| 95 % | to baseline | paper: ratio | to baseline |",
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    looked_at = [row for row in rows if "sets" in row]
+    for corpus, name in sorted({(row["corpus"], row["variant"]) for row in looked_at}, key=_order):
+        mine, plain = _of(looked_at, corpus, name), _of(looked_at, corpus, Variant.parse(name).preset)
+        ratios = [_mean(row["sets"][one]["das_ratio_of_means"] for one in RANDOM) for row in mine]
+        bases = [_mean(row["sets"][one]["das_ratio_of_means"] for one in RANDOM) for row in plain]
+        perplexities = [[row["perplexity"]["value"] for row in some] for some in (mine, plain)]
+        cells = [corpus, name, str(len(mine)), f"{statistics.mean(perplexities[0]):.1f}", _change(*perplexities)]
+        cells += [f"{100 * (_mean(row['contexts']['other'] / row['contexts']['right'] for row in mine) - 1):+.1f} %"]
+        spread = f"{min(ratios):.2f}–{max(ratios):.2f}" if len(ratios) > 1 else "–"
+        cells += [f"{statistics.mean(ratios):.2f}", spread, _interval(mine), _change(ratios, bases)]
+        printed = [
+            _mean(paper[one][key] for key in RANDOM) for one in (name, Variant.parse(name).preset) if one in paper
+        ]
+        cells += [f"{printed[0]:.2f}", _change(printed[:1], printed[1:])] if len(printed) == 2 else ["", ""]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _change(values: list[float], bases: list[float]) -> str:
+    """Of the mean; nothing where it is its own baseline, or has none yet."""
+    if values == bases or not bases:
+        return ""
+    return f"{100 * (statistics.mean(values) / statistics.mean(bases) - 1):+.1f} %"
+
+
+def _interval(rows: list[dict[str, Any]]) -> str:
+    """Of the ratio on random-0.7, over dialogues: the first seed's."""
+    found = rows[0]["sets"][RANDOM[1]].get("interval_of_means")
+    return f"{found[0]:.2f}–{found[1]:.2f}" if found else ""
+
+
 def _bold(value: float, is_best: bool) -> str:
     written = f"{value:.2f}"
     return f"**{written}**" if is_best else written
@@ -245,6 +290,7 @@ def _over_seeds(rows: list[dict[str, Any]], key: str) -> tuple[str, str]:
 TABLES: dict[str, Callable[[list[dict[str, Any]]], str]] = {
     "presets": preset_table,
     "das": das_table,
+    "gains": gain_table,
     "medians": partial(das_table, ratio="das_ratio_median"),
 }
 

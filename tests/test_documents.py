@@ -157,7 +157,10 @@ def test_the_table_of_the_chat_model_is_what_the_study_prints() -> None:
     check_shown("results.md", "chat model", ROOT / "examples" / "chat_model.py", "--table")
 
 
-@pytest.mark.parametrize(("mark", "table"), [("presets", "presets"), ("das", "das"), ("das medians", "medians")])
+@pytest.mark.parametrize(
+    ("mark", "table"),
+    [("presets", "presets"), ("das", "das"), ("das gains", "gains"), ("das medians", "medians")],
+)
 def test_the_tables_of_trained_variants_are_those_committed(mark: str, table: str) -> None:
     check_shown("results.md", mark, ROOT / "examples" / "trained_variants.py", "--table", table)
 
