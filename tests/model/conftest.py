@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from turnwise.corpus import Corpus, Dialogue, Turn
-from turnwise.model import Recipe, Settings
+from turnwise.model import Recipe, Settings, lstm
 
 GOODS = ("tea", "bread", "milk", "rice", "salt", "fish")
 
@@ -23,6 +23,13 @@ def shop(split: str, count: int, *, first: int = 0) -> list[Dialogue]:
         turns = tuple(Turn("AB"[number % 2], text) for number, text in enumerate(texts[: 3 + place % 3]))
         made.append(Dialogue(turns, id=f"{split}-{place}", split=split))
     return made
+
+
+@pytest.fixture(params=["the library", "our loop"])
+def whoever(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever computes LSTMs on a CPU: what a GPU does is our loop."""
+    if request.param == "our loop":
+        monkeypatch.setattr(lstm, "is_for_library", lambda inputs: False)
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from turnwise.model import lstm
 from turnwise.model.lstm import LSTM, State
 
 
@@ -24,6 +25,7 @@ def library_twin(ours: LSTM) -> torch.nn.LSTM:
     return twin
 
 
+@pytest.mark.usefixtures("whoever")
 @pytest.mark.parametrize("layers", [1, 2, 5])
 @pytest.mark.parametrize("steps", [1, 3, 9])
 def test_layers_compute_what_the_library_computes_over_packed_sequences(layers: int, steps: int) -> None:
@@ -39,6 +41,43 @@ def test_layers_compute_what_the_library_computes_over_packed_sequences(layers: 
     torch.testing.assert_close(found.hidden.transpose(0, 1) * real, expected * real, atol=1e-6, rtol=0)
     torch.testing.assert_close(found.last_hidden, hidden, atol=1e-6, rtol=0)
     torch.testing.assert_close(found.last_cell, cell, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("width", [4, 48])
+@pytest.mark.parametrize("layers", [1, 3])
+def test_the_library_and_our_loop_agree_in_values_and_gradients(
+    layers: int, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a state of their own, with dropout, rows of all lengths, and gradients from everything that counts."""
+    torch.manual_seed(0)
+    ours = LSTM(3, width, layers=layers, dropout=0.4).train()
+    length = torch.tensor([7, 1, 4, 7, 2])
+    real = (torch.arange(7)[:, None] < length)[..., None]
+    pulls = torch.randn(7, 5, width), torch.randn(layers, 5, width), torch.randn(layers, 5, width)
+    found = []
+    for who in ("library", "loop"):
+        monkeypatch.setattr(lstm, "is_for_library", lambda inputs, who=who: who == "library")
+        torch.manual_seed(1)
+        inputs = torch.randn(5, 7, 3).requires_grad_()
+        start = State(*(torch.randn(layers, 5, width).requires_grad_() for _ in range(2)))
+        done = ours(inputs, length, start=start)
+        values = done.hidden * real, done.last_hidden, done.last_cell
+        asked = [inputs, *start, *ours.parameters()]
+        pulled = sum((value * pull).sum() for value, pull in zip(values, pulls, strict=True))
+        found.append([*values, *torch.autograd.grad(pulled, asked)])
+    for by_library, by_loop in zip(*found, strict=True):
+        torch.testing.assert_close(by_library, by_loop, atol=2e-5, rtol=1e-4)
+
+
+def test_what_follows_a_rows_end_reaches_nothing() -> None:
+    """The library runs on to the longest row's end: c is held there, to the last bit."""
+    torch.manual_seed(0)
+    ours, length = LSTM(3, 32, layers=2), torch.tensor([3, 9])
+    inputs = torch.randn(2, 9, 3)
+    other = inputs.clone()
+    other[0, 3:] = 1e3
+    found, expected = ours(inputs, length), ours(other, length)
+    assert torch.equal(found.last_cell, expected.last_cell) and torch.equal(found.last_hidden, expected.last_hidden)
 
 
 def test_a_run_in_two_parts_is_a_run_in_one() -> None:
@@ -61,8 +100,9 @@ def test_dropout_between_layers_keeps_the_mean() -> None:
 def test_half_precision_keeps_the_cell_in_full() -> None:
     torch.manual_seed(0)
     ours, inputs, length = LSTM(3, 16, layers=3), torch.randn(2, 20, 3), torch.tensor([20, 2])
-    exact = ours(inputs, length).hidden
+    real = (torch.arange(20)[:, None] < length)[..., None]
+    exact = ours(inputs, length).hidden * real
     with torch.autocast("cpu", torch.bfloat16):
         found = ours(inputs, length)
     assert found.hidden.dtype == torch.bfloat16 and found.last_cell.dtype == torch.float32
-    assert (found.hidden - exact).norm() < 0.005 * exact.norm()
+    assert (found.hidden * real - exact).norm() < 0.005 * exact.norm()

@@ -47,6 +47,7 @@ def arrays(model: Seq2Seq) -> dict[str, reference.Array]:
     return {name: weight.double().numpy() for name, weight in model.state_dict().items()}
 
 
+@pytest.mark.usefixtures("whoever")
 @pytest.mark.parametrize("structure", STRUCTURES, ids=named)
 def test_states_attention_and_loss_follow_the_equations(structure: Settings) -> None:
     model = network(structure)
@@ -68,6 +69,7 @@ def test_states_attention_and_loss_follow_the_equations(structure: Settings) -> 
     assert model.loss(output, batch).item() == pytest.approx(np.mean(losses), abs=1e-5)
 
 
+@pytest.mark.usefixtures("whoever")
 @pytest.mark.parametrize("structure", STRUCTURES, ids=named)
 def test_gradients_are_the_slopes_of_the_loss(structure: Settings) -> None:
     model = network(structure).double()
@@ -124,6 +126,7 @@ def test_the_loss_is_the_mean_over_real_tokens(name: str) -> None:
         assert model.loss(output, batch).item() == pytest.approx(expected.item(), abs=1e-5)
 
 
+@pytest.mark.usefixtures("whoever")
 @pytest.mark.parametrize("name", PRESETS)
 def test_one_step_at_a_time_gives_the_same_scores_as_all_at_once(name: str) -> None:
     model, batch = network(tiny(name)), batch_of(*THREE)
@@ -137,6 +140,7 @@ def test_one_step_at_a_time_gives_the_same_scores_as_all_at_once(name: str) -> N
     torch.testing.assert_close(torch.stack(scores, dim=1)[real], at_once[real], atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.usefixtures("whoever")
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_weight_learns(name: str) -> None:
     model, batch = Seq2Seq(tiny(name)), batch_of(*THREE)

@@ -1,4 +1,9 @@
-"""LSTM layers as a module: the weights, and the call of the shared loop."""
+"""LSTM layers as a module: the weights, and who computes them.
+
+On a GPU, and wherever every step attends, that is the shared loop of `recurrence.py`. Otherwise a CPU's own library is
+faster. It gives a layer's c after the last step only, but rows end at different steps: so a further input, which is 1
+after a row's end, holds c where it is, by shutting the input gate and opening the forget gate.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +17,8 @@ from torch.nn import functional
 from turnwise.model.attention import Scorer
 from turnwise.model.cell import wide
 from turnwise.model.recurrence import Computed, Given, recur
+
+HOLD = 1e4  # a gate's input at which its sigmoid is 0 or 1 to the last bit, and its slope 0
 
 
 class State(NamedTuple):
@@ -59,6 +66,8 @@ class LSTM(nn.Module):
     ) -> Computed:
         """Over inputs (batch, steps, n), from zeros or `start`; with a memory, each step attends and c_0 is given."""
         batch, steps, _ = inputs.shape
+        if memory is None and is_for_library(inputs):
+            return self._by_library(inputs.transpose(0, 1), length.clamp(min=1), start)
         projected = functional.linear(inputs.transpose(0, 1), self.inputs)  # autocast chooses the precision here
         dtype = projected.dtype
         hidden, cell = start or State(*inputs.new_zeros(2, self.layers, batch, self.width).unbind())
@@ -73,6 +82,33 @@ class LSTM(nn.Module):
         )
         return recur(given if memory is None else _with_memory(given, memory, context, scorer))
 
+    def _by_library(self, below: Tensor, length: Tensor, start: State | None) -> Computed:
+        """Layer after layer over inputs (steps, batch, n)."""
+        steps, batch, _ = below.shape
+        hidden, cell = start or State(*below.new_zeros(2, self.layers, batch, self.width).unbind())
+        drop = self._drop(below, steps, batch)
+        is_over = (torch.arange(steps)[:, None] >= length)[..., None].to(below)
+        gates = below.new_tensor([-HOLD, HOLD, 0.0, 0.0]).repeat_interleave(self.width)[:, None]
+        none, rows, ended = torch.zeros_like(self.bias[0]), torch.arange(batch), list[State]()
+        for layer in range(self.layers):
+            if layer and drop is not None:
+                below = below * drop[layer - 1]
+            read, kept = self._weights_of(layer)
+            weights = [torch.cat([read, gates], dim=1), kept, self.bias[layer], none]
+            first = hidden[layer, None].contiguous(), cell[layer, None].contiguous()
+            given = torch.cat([below, is_over], dim=2), first, weights
+            below, _, last = torch._VF.lstm(*given, True, 1, 0.0, self.training, False, False)
+            ended.append(State(below[length - 1, rows], last[0]))
+        last_hidden, last_cell = map(torch.stack, zip(*ended, strict=True))
+        return Computed(below, last_hidden, last_cell, None, None)
+
+    def _weights_of(self, layer: int) -> tuple[Tensor, Tensor]:
+        """Of what a layer reads, and of its own h."""
+        if layer == 0:
+            return self.inputs, self.first
+        assert self.upper is not None
+        return self.upper[layer - 1, :, : self.width], self.upper[layer - 1, :, self.width :]
+
     def _weight(self) -> Tensor:
         """All layers as (layers, 4 width, 2 width); without a context vector the first one's half for it is zero."""
         missing = 2 * self.width - self.first.shape[1]
@@ -84,6 +120,11 @@ class LSTM(nn.Module):
             return None
         keep = 1 - self.dropout
         return like.new_empty(self.layers - 1, steps, batch, self.width).bernoulli_(keep).div_(keep)
+
+
+def is_for_library(inputs: Tensor) -> bool:
+    """Whether a CPU's library computes this: in short precision it would round elsewhere than the loop does."""
+    return inputs.device.type == "cpu" and not torch.is_autocast_enabled("cpu")
 
 
 def _with_memory(given: Given, memory: Memory, context: Tensor | None, scorer: Scorer | None) -> Given:
