@@ -7,6 +7,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from turnwise.model import lstm
 from turnwise.model.lstm import LSTM, State
+from turnwise.model.recurrence import Given, in_segments, recur
 
 
 def library_twin(ours: LSTM) -> torch.nn.LSTM:
@@ -63,7 +64,7 @@ def test_the_library_and_our_loop_agree_in_values_and_gradients(
         done = ours(inputs, length, start=start)
         values = done.hidden * real, done.last_hidden, done.last_cell
         asked = [inputs, *start, *ours.parameters()]
-        pulled = sum((value * pull).sum() for value, pull in zip(values, pulls, strict=True))
+        pulled = torch.stack([(value * pull).sum() for value, pull in zip(values, pulls, strict=True)]).sum()
         found.append([*values, *torch.autograd.grad(pulled, asked)])
     for by_library, by_loop in zip(*found, strict=True):
         torch.testing.assert_close(by_library, by_loop, atol=2e-5, rtol=1e-4)
@@ -78,6 +79,32 @@ def test_what_follows_a_rows_end_reaches_nothing() -> None:
     other[0, 3:] = 1e3
     found, expected = ours(inputs, length), ours(other, length)
     assert torch.equal(found.last_cell, expected.last_cell) and torch.equal(found.last_hidden, expected.last_hidden)
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 7, 9])
+def test_segments_give_what_the_whole_gives(size: int) -> None:
+    """Values and gradients, with dropout between layers and rows that end at, before and after a segment's end."""
+    torch.manual_seed(0)
+    layers, steps, batch, width = 3, 9, 5, 4
+    shapes = (
+        (steps, batch, 4 * width),
+        (layers, 4 * width, 2 * width),
+        (layers, 4 * width),
+        *((layers, batch, width),) * 2,
+    )
+    made = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+    drop = torch.rand(layers - 1, steps, batch, width, dtype=torch.float64)
+    inputs, weight, bias, hidden, cell = made
+    given = Given(inputs, weight, bias, hidden, cell, torch.tensor([9, 1, 3, 4, 8]), drop)
+    real = (torch.arange(steps)[:, None] < given.length)[..., None]
+    pulls = torch.randn(steps, batch, width), torch.randn(layers, batch, width), torch.randn(layers, batch, width)
+    found = []
+    for done in (recur(given), in_segments(given, size)):
+        values = done.hidden * real, done.last_hidden, done.last_cell
+        pulled = torch.stack([(value * pull).sum() for value, pull in zip(values, pulls, strict=True)]).sum()
+        found.append([*values, *torch.autograd.grad(pulled, made)])
+    for whole, parts in zip(*found, strict=True):
+        torch.testing.assert_close(parts, whole, atol=1e-12, rtol=1e-9)
 
 
 def test_a_run_in_two_parts_is_a_run_in_one() -> None:

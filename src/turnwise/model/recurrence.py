@@ -23,6 +23,10 @@ from turnwise.model.attention import Attended, AttendedGradients, memory_gradien
 from turnwise.model.cell import Gradients, Group, Tape
 from turnwise.model.kernels import attend_backward, attend_forward, cell_backward, cell_forward
 
+# Steps of one run on a GPU. Captured runs keep their buffers: with one for each length of context they would fill a
+# card, while runs of this many steps are lent to contexts of any length, as many as it takes.
+SEGMENT = 64
+
 
 class Given(NamedTuple):
     """What a recurrence is computed from; time comes first."""
@@ -54,7 +58,25 @@ class Computed(NamedTuple):
 
 def recur(given: Given) -> Computed:
     """Run the layers over all steps; differentiable once."""
+    if given.inputs.is_cuda and given.memory is None and len(given.inputs) > SEGMENT:
+        return in_segments(given, SEGMENT)
     return Computed(*_Recurrence.apply(*given))  # type: ignore[no-untyped-call]
+
+
+def in_segments(given: Given, size: int) -> Computed:
+    """The same, so many steps at a time, each part from the state where the one before it ended."""
+    hidden, last_hidden, last_cell = list[Tensor](), given.hidden, given.cell
+    for first in range(0, len(given.inputs), size):
+        part = slice(first, first + size)
+        inputs, drop = given.inputs[part], None if given.drop is None else given.drop[:, part]
+        length = (given.length - first).clamp(1, len(inputs))
+        some = given._replace(inputs=inputs, drop=drop, hidden=last_hidden, cell=last_cell, length=length)
+        done = Computed(*_Recurrence.apply(*some))  # type: ignore[no-untyped-call]
+        hidden.append(done.hidden)
+        goes_on = (given.length > first)[:, None]  # other rows have ended before, and stay where they are
+        last_hidden = torch.where(goes_on, done.last_hidden, last_hidden)
+        last_cell = torch.where(goes_on, done.last_cell, last_cell)
+    return Computed(torch.cat(hidden), last_hidden, last_cell, None, None)
 
 
 class _Recurrence(torch.autograd.Function):
