@@ -54,6 +54,7 @@ class Fake:
         ]
 
     def unread_turns(self, contexts: Sequence[Context], responses: Sequence[str]) -> list[int]:
+        self._all_fit(contexts)
         return [len(context) - len(self._read(context)) for context in contexts]
 
     def generate(self, contexts: Sequence[Context], *, decoding: Decoding | None = None) -> list[str]:

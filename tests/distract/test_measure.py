@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from tests.distract.fakes import Fake, words
 
 from turnwise.corpus import Corpus, Dialogue, Turn, generate
 from turnwise.distract.examine import Wish, examine, make_sets
-from turnwise.distract.influence import behaviour, influence, respond
+from turnwise.distract.influence import behaviour, influence, respond, unread
 from turnwise.distract.measure import Measured, Scoring, measure
 from turnwise.distract.output import write_result
 from turnwise.distract.plan import Planned, plan
@@ -146,6 +146,52 @@ def test_models_are_compared_over_the_same_contexts() -> None:
     assert result.to_dict()["compared_with"] == "blind@1"
 
 
+def test_intervals_and_tests_are_over_dialogues() -> None:
+    """Each dialogue's contexts three times over tell nothing new: no interval narrows, no p-value falls."""
+    rng = np.random.default_rng(0)
+
+    def said(most: int) -> str:
+        return " ".join(["w"] * int(rng.integers(1, most)))
+
+    once = [
+        Case(f"d{place // 2}", place, (said(6), said(9), said(4), "q"), said(5), (int(rng.integers(0, 3)),))
+        for place in range(24)
+    ]
+    copies = [case._replace(turn=case.turn + 100 * copy) for case in once for copy in range(3)]
+    models = Fake(lambda context: [w**2 for w in words(context)], name="squares@1"), Fake(name="words@1")
+    alone, thrice = (result_of(*models, sets=[DistractingSet("mine", cases)]) for cases in (once, copies))
+    for name in alone.models:
+        for key, score in alone.models[name].sets["mine"].scores.items():
+            copied = thrice.models[name].sets["mine"].scores[key]
+            assert copied.value == pytest.approx(score.value) and copied.n == 3 * score.n
+            assert (copied.interval is None) == (score.interval is None) == (key == "das_ratio_median"), key
+            if score.interval is not None:
+                assert copied.interval == pytest.approx(score.interval, rel=1e-6), key
+    of_one, of_three = (found.comparisons["words@1"]["mine"] for found in (alone, thrice))
+    assert of_three.p_value == pytest.approx(of_one.p_value)
+    assert of_three.difference.interval == pytest.approx(of_one.difference.interval)
+    left_out = influence(Fake(), once), influence(Fake(), copies)
+    for key, score in left_out[0].scores.items():
+        assert score.interval is not None
+        assert left_out[1].scores[key].interval == pytest.approx(score.interval), key
+
+
+def test_p_values_are_corrected_over_the_whole_table() -> None:
+    """Holm: the smallest of two is doubled, the other is its own or the doubled one, whichever is larger."""
+    sets = make_sets(generate(dialogues=300, seed=3), names=["random-1.0"], seed=1)
+    powers = {"words@1": 1.0, "squares@1": 2.0, "almost@1": 1.05}
+
+    def to_the(power: float) -> Callable[[Context], list[float]]:
+        return lambda context: [w**power for w in words(context)]
+
+    models = [Fake(to_the(power), name=name) for name, power in powers.items()]
+    found = result_of(*models, sets=sets).comparisons
+    tests = sorted((found[name]["random-1.0"] for name in ("squares@1", "almost@1")), key=lambda one: one.p_value)
+    doubled = min(1.0, 2 * tests[0].p_value)
+    assert [one.p_holm for one in tests] == pytest.approx([doubled, max(doubled, tests[1].p_value)])
+    assert tests[0].p_holm != tests[0].p_value
+
+
 def test_influence_by_hand() -> None:
     """Leaving a turn out raises log p, minus the words of the context, by its words: falls are below 0."""
     found = influence(Fake(), CASES)
@@ -223,7 +269,26 @@ def test_influence_and_responses_that_were_done_are_not_done_again(
 def test_responses_are_compared_where_both_were_written() -> None:
     found = behaviour(["a b", None, "x", "y"], ["b c", "same", None, "y"], CASES)
     assert (found.changed.value, found.changed.n) == (1.0, 1)
-    assert found.left_out == {"behaviour_too_long": 1}  # the third got no distraction
+    assert found.left_out == {"behaviour_too_long": 1, "behaviour_cut": 0}  # the third got no distraction
+
+
+def test_responses_to_distractions_that_are_not_read_are_left_out_and_counted() -> None:
+    """A window of two turns reads the second context's later distraction, and none of the first one's."""
+    cases = [Case("d1", 4, ("x y", "a", "b", "q"), "r", (0,)), Case("d2", 4, ("x", "a", "z", "q"), "r", (0, 2))]
+    cases.append(Case("d3", 2, ("x", "q q q q"), "r", (0,)))  # too long
+    sets = [
+        DistractingSet("original", [one._replace(context=("a", one.context[-1]), distractions=()) for one in cases]),
+        DistractingSet("mine", cases),
+    ]
+    fake = Fake(window=2, longest=3)
+    assert unread(fake, cases) == [2, 2, 0]
+    found = behaviour(["q", "q", None], ["q", "z", None], cases, unread=unread(fake, cases))
+    assert (found.changed.value, found.changed.n) == (1.0, 1)
+    assert found.left_out == {"behaviour_too_long": 1, "behaviour_cut": 1}
+    told = examine({"fake": fake}, sets, wish=Wish(has_behaviour=True)).result.to_dict()["models"]["fake"]["sets"][
+        "mine"
+    ]
+    assert (told["behaviour_cut"], told["behaviour_too_long"], told["changed_share"]["n"]) == (1, 1, 1)
 
 
 def test_words_lost_are_ranked_against_the_das_ratio_by_hand() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from turnwise.corpus import Corpus, Dialogue, Turn, generate, load
-from turnwise.distract.phrases import FREQUENT_WORDS, PAPER, RARE_COUNT, Language, language_of, phrases
+from turnwise.distract.phrases import EDGE, ENDS, FREQUENT_WORDS, PAPER, RARE_COUNT, Language, language_of, phrases
 from turnwise.distract.sets import Maker
 from turnwise.errors import CorpusError, UsageError
 
@@ -23,6 +23,8 @@ def test_frequent_sentences_use_frequent_words_and_do_not_occur(language: Langua
         assert not one.is_in_training
         assert f" {one.text} " not in language.said
         assert all(rank is not None and rank <= FREQUENT_WORDS for rank in one.ranks.values())
+        followers = language.after[one.text.split()[-1]]
+        assert followers[EDGE] >= ENDS * followers.total()  # it ends as turns do
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -78,6 +78,12 @@ def test_random_distractions_come_from_other_dialogues_and_say_something_else() 
         )
 
 
+def test_a_turn_without_words_is_no_distraction() -> None:
+    training = Corpus.of([dialogue("n1", "  ", "k", ""), dialogue("n2", "\n", "l")], name="training")
+    made = Maker(TEST, training, seed=0).make("random-1.0")
+    assert {case.context[place] for case in made.cases for place in case.distractions} == {"k", "l"}
+
+
 def test_what_is_drawn_depends_on_seed_set_and_context_alone() -> None:
     corpus = generate(dialogues=60, seed=2)
     test, training = corpus.split("test"), corpus.split("train")

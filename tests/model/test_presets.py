@@ -60,6 +60,15 @@ COUNTED = {
 }
 
 
+@pytest.mark.parametrize("name", ["non-hier", "static", "static-ui", "dynamic", "dynamic-ui"])
+def test_the_distraction_papers_recipe(name: str) -> None:
+    """Section 4.2 prints batch, rate, clip, vocabulary and dropout; that the loss is summed is our reading."""
+    recipe, settings = PRESETS[name].recipe, PRESETS[name].settings
+    assert (recipe.optimiser, recipe.learning_rate, recipe.clip, recipe.batch_size) == ("sgd", 1.0, 5.0, 256)
+    assert recipe.halve_when_stalled and recipe.loss_over == "responses"
+    assert (settings.layers, settings.width, settings.vocabulary, settings.dropout) == (4, 512, 25_000, 0.2)
+
+
 def test_the_probe_papers_models_are_chosen_by_bleu_and_the_others_by_perplexity() -> None:
     assert {name for name, one in PRESETS.items() if one.best_by == "bleu-2"} == set(PROBED)
     assert {one.best_by for one in PRESETS.values()} == {"bleu-2", "perplexity"}

@@ -19,7 +19,7 @@ from turnwise.model import Recipe, Settings, train
 from turnwise.model.examples import Examples
 
 SETTINGS = Settings(attention="dynamic", layers=1, width=8, embedding=8, vocabulary=60, context_tokens=20)
-RECIPE = Recipe("sgd", 0.5, epochs=3, batch_size=3)
+RECIPE = Recipe("sgd", 0.5, epochs=3, batch_size=3, loss_over="responses", clip=2.0)
 ROOT = str(Path(__file__).parents[2])
 SCRIPT = """
 import sys

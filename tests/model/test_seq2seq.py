@@ -114,7 +114,29 @@ def test_the_few_shapes_of_a_gpu_change_no_answer(name: str, monkeypatch: pytest
         np.testing.assert_allclose(np.exp(found_.log_share), np.exp(expected_.log_share), atol=1e-5)
         assert found_.tokens.tolist() == expected_.tokens.tolist()
     assert {size[1:] for size in sizes} == {(32, 17)}  # one shape where there were as many as batches
-    assert {size[0] for size in sizes} <= {1, 2, 4, asked.batch_size}
+
+
+@pytest.mark.parametrize(("batch_size", "expected"), [(8, [8]), (16, [8]), (6, [6]), (4, [4, 1]), (2, [2, 2, 1])])
+def test_batches_are_filled_up_to_powers_of_two_on_a_gpu(
+    batch_size: int, expected: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = model("static-ui")
+    contexts, responses = [*CONTEXTS, *CONTEXTS[:2]], [*RESPONSES, "Yes.", "Salt?"]
+    plain = asked.log_likelihood(contexts, responses)
+    account, asked.account, asked.batch_size = asked.account, Account(), batch_size
+    sizes: list[int] = []
+
+    def counted(*given: Any, **named: Any) -> Batch:
+        made = collate(*given, **named)
+        sizes.append(len(made.context))
+        assert made.response_length.tolist().count(1) <= 1  # only one response is empty: what fills up is whole
+        return made
+
+    monkeypatch.setattr(seq2seq, "shapes_for", lambda device: Shapes())
+    monkeypatch.setattr(seq2seq, "collate", counted)
+    found = asked.log_likelihood(contexts, responses)
+    assert [one.total for one in found] == pytest.approx([one.total for one in plain], abs=1e-4)
+    assert sizes == expected and asked.account == account
 
 
 def test_what_was_cut_and_what_was_unknown_is_counted() -> None:

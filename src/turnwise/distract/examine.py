@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from turnwise.corpus import Corpus
-from turnwise.distract.influence import behaviour, influence, respond
+from turnwise.distract.influence import behaviour, influence, respond, unread
 from turnwise.distract.measure import Measured, Progress, Scoring, measure
 from turnwise.distract.report import Picture, picture, picture_case
 from turnwise.distract.result import DistractResult, Extras, das_ratios, summarise
@@ -121,6 +121,7 @@ def _extras(
         if wish.has_behaviour:
             ratios = next(das_ratios(each) for each in measured if (each.model, each.name) == (name, one.name))
             written = respond(model, one.cases, work=work)
-            extras += behaviour(said, written, one.cases, ratios=ratios, resampling=wish.resampling)
+            before = unread(model, one.cases)
+            extras += behaviour(said, written, one.cases, unread=before, ratios=ratios, resampling=wish.resampling)
         found[one.name] = extras
     return found

@@ -163,11 +163,12 @@ class Behaviour:
     kept_words: Score  # overlap of words between the two responses, 1 for the same words
     with_ratio: Score | None  # rank correlation of words lost with the DAS ratio, over contexts
     too_long: int = 0  # contexts that do not fit into the model's window, without or with distractions
+    cut: int = 0  # contexts whose distractions all lie before what the model reads
 
     @property
     def left_out(self) -> dict[str, int]:
         """What could not be measured, by name."""
-        return {"behaviour_too_long": self.too_long}
+        return {"behaviour_too_long": self.too_long, "behaviour_cut": self.cut}
 
     @property
     def scores(self) -> dict[str, Score]:
@@ -203,26 +204,40 @@ def _written(model: DialogueModel, cases: Sequence[Case]) -> list[str | None]:
     return [None if place in long else next(rest) for place in range(len(cases))]
 
 
+def unread(model: DialogueModel, cases: Sequence[Case]) -> list[int]:
+    """How many of each context's oldest turns a model does not read; none of one that does not fit."""
+    try:
+        return unread_turns(model, [case.context for case in cases], [case.response for case in cases])
+    except TooLong as error:
+        long = error.parts
+    rest = iter(unread(model, [case for place, case in enumerate(cases) if place not in long]))
+    return [0 if place in long else next(rest) for place in range(len(cases))]
+
+
 def behaviour(
     original: Sequence[str | None],
     distracted: Sequence[str | None],
     cases: Sequence[Case],
     *,
+    unread: Sequence[int] | None = None,
     ratios: npt.ArrayLike | None = None,
     resampling: Resampling | None = None,
     origin: Origin | None = None,
 ) -> Behaviour:
     """Compare responses to the same contexts without and with distractions; those that got none do not count.
 
-    A response that is None could not be written: its context is left out and counted.
+    A response that is None could not be written, and of a context with so many `unread` turns no distraction may be
+    read: such contexts are left out and counted.
     """
     how: dict[str, Any] = {"resampling": resampling or Resampling(), "origin": origin}
     given = [place for place, case in enumerate(cases) if case.distractions]
-    pairs = {
+    written = {
         place: (one, other)
         for place in given
         if (one := original[place]) is not None and (other := distracted[place]) is not None
     }
+    first = unread or [0] * len(cases)
+    pairs = {place: pair for place, pair in written.items() if max(cases[place].distractions) >= first[place]}
     dialogues = [cases[place].dialogue for place in pairs]
     shared = np.array([_shared(*pair) for pair in pairs.values()])
     is_changed = np.array([one != other for one, other in pairs.values()], dtype=bool)
@@ -233,7 +248,8 @@ def behaviour(
         mean_score(is_changed, clusters=dialogues, **how),
         mean_score(shared, clusters=dialogues, **how),
         related,
-        too_long=len(given) - len(pairs),
+        too_long=len(given) - len(written),
+        cut=len(written) - len(pairs),
     )
 
 

@@ -39,7 +39,8 @@ class _CrossEntropy(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        return (*(one * gradient.to(one.dtype) for one in ctx.saved_tensors), None, None)
+        scaled = ((at_least_fp32(one) * gradient).to(one.dtype) for one in ctx.saved_tensors)  # not by a rounded number
+        return (*scaled, None, None)
 
 
 def _forward(ctx: Any, states: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, share: Tensor) -> Tensor:
