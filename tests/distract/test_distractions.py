@@ -92,6 +92,8 @@ def test_probability_0_changes_nothing() -> None:
 def test_no_probability_is_refused(probability: float) -> None:
     with pytest.raises(UsageError, match="between 0 and 1"):
         InsertDistractions(probability)
+    with pytest.raises(UsageError, match="at least 1, found most=0"):
+        InsertDistractions(0.7, most=0)
 
 
 def test_one_dialogue_alone_has_no_others_to_draw_from() -> None:

@@ -342,6 +342,16 @@ def test_a_plan_counts_portions_and_what_is_done_of_them(tmp_path: Path, monkeyp
     assert [(one.portions, one.done) for one in plan({"m": fake}, sets, wish=wish, work=tmp_path)] == [(2, 2), (5, 5)]
 
 
+def test_one_bar_goes_through_all_stages() -> None:
+    sets = [DistractingSet("original", CASES[:2]), SET]
+    told: list[tuple[int, int]] = []
+    models = {"a": Fake(), "b": Fake(name="b@1")}
+    examine(models, sets, wish=Wish(has_influence=True, has_behaviour=True), progress=lambda *one: told.append(one))
+    # Of each model: attention on 2 + 4 contexts, 2 that have both kinds, responses to 2 + 4.
+    assert {total for _, total in told} == {2 * 14}
+    assert [done for done, _ in told] == [2, 6, 8, 12, 14, 16, 20, 22, 24, 28]
+
+
 def test_behaviour_by_hand() -> None:
     found = behaviour(["a b", "same", "x", "y"], ["b c", "same", "z", "y"], CASES, ratios=[0.9, 0.1, 0.0, 0.0])
     assert found.changed.value == 0.5  # of the two that got a distraction

@@ -30,6 +30,8 @@ class InsertDistractions:
     def __post_init__(self) -> None:
         if not 0 <= self.probability <= 1:
             raise UsageError(f"A probability of insertion is between 0 and 1, found {self.probability}.")
+        if self.most < 1:
+            raise UsageError(f"Distractions are put in up to a number of at least 1, found most={self.most}.")
 
     def __call__(self, examples: Examples, rng: np.random.Generator) -> Examples:
         """The same examples with new distractions; equal generators draw equal ones."""

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from turnwise.corpus import Corpus
-from turnwise.distract.influence import behaviour, influence, respond, unread
-from turnwise.distract.measure import Measured, Progress, Scoring, measure
+from turnwise.distract.influence import (
+    behaviour,
+    influence,
+    influence_portions,
+    respond,
+    response_portions,
+    unread,
+)
+from turnwise.distract.measure import Measured, Progress, Scoring, attention_portions, measure
+from turnwise.distract.portions import Portion
 from turnwise.distract.report import Picture, picture, picture_case
 from turnwise.distract.result import DistractResult, Extras, das_ratios, summarise
 from turnwise.distract.sets import NINE, ORIGINAL, DistractingSet, Maker, chosen_names
@@ -26,6 +34,35 @@ class Wish:
     has_influence: bool = False
     has_behaviour: bool = False
     resampling: Resampling = field(default_factory=Resampling)
+
+
+def all_portions(one: DistractingSet, wish: Wish) -> Iterator[Portion]:
+    """All that is done with a set, by one model."""
+    yield from attention_portions(one.cases, wish.scoring)
+    if wish.has_influence and one.name != ORIGINAL:
+        yield from influence_portions(one.cases)
+    if wish.has_behaviour:
+        yield from response_portions(one.cases)
+
+
+@dataclass
+class Stages:
+    """One bar for work that comes in stages, each of which counts from 0."""
+
+    progress: Progress | None
+    total: int
+    done: int = 0
+
+    def next(self) -> Progress:
+        """What the next stage tells its progress to."""
+        before = self.done
+
+        def tell(done: int, _: int) -> None:
+            self.done = before + done
+            if self.progress is not None:
+                self.progress(self.done, self.total)
+
+        return tell
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +110,10 @@ def examine(
     wish = wish or Wish()
     if not models or not any(one.name != ORIGINAL for one in sets):
         raise UsageError("Give at least one model and one distracting set.")
-    measured = measure(models, sets, scoring=wish.scoring, work=work, progress=progress)
-    extras = {name: _extras(model, sets, measured, name, wish, work) for name, model in models.items()}
+    cases = sum(len(portion.cases) for one in sets for portion in all_portions(one, wish))
+    stages = Stages(progress, len(models) * cases)
+    measured = measure(models, sets, scoring=wish.scoring, work=work, progress=stages.next())
+    extras = {name: _extras(model, sets, measured, name, wish, work, stages) for name, model in models.items()}
     settings = {name: dict(getattr(model, "settings", {})) for name, model in models.items()}
     about = {"settings": settings, "sets": {one.name: {"fingerprint": one.fingerprint, **one.about} for one in sets}}
     result = summarise(measured, origin=_origin(sets, wish), resampling=wish.resampling, extras=extras, about=about)
@@ -103,6 +142,7 @@ def _extras(
     name: str,
     wish: Wish,
     work: Path | None,
+    stages: Stages,
 ) -> dict[str, Extras]:
     """Influence and behaviour on every distracting set, where they are wished for."""
     if not (wish.has_influence or wish.has_behaviour):
@@ -110,17 +150,19 @@ def _extras(
     original = next((one for one in sets if one.name == ORIGINAL), None)
     if wish.has_behaviour and original is None:
         raise UsageError("What distractions change needs the original test set among the sets.")
-    said = respond(model, original.cases, work=work) if wish.has_behaviour and original is not None else []
+    said: list[str | None] = []
+    if wish.has_behaviour and original is not None:
+        said = respond(model, original.cases, work=work, progress=stages.next())
     found = {}
     for one in sets:
         if one.name == ORIGINAL:
             continue
         extras = Extras()
         if wish.has_influence:
-            extras += influence(model, one.cases, resampling=wish.resampling, work=work)
+            extras += influence(model, one.cases, resampling=wish.resampling, work=work, progress=stages.next())
         if wish.has_behaviour:
             ratios = next(das_ratios(each) for each in measured if (each.model, each.name) == (name, one.name))
-            written = respond(model, one.cases, work=work)
+            written = respond(model, one.cases, work=work, progress=stages.next())
             before = unread(model, one.cases)
             extras += behaviour(said, written, one.cases, unread=before, ratios=ratios, resampling=wish.resampling)
         found[one.name] = extras

@@ -177,11 +177,15 @@ class Behaviour:
         return found if self.with_ratio is None else {**found, "change_with_das_ratio": self.with_ratio}
 
 
-def respond(model: DialogueModel, cases: Sequence[Case], *, work: Path | None = None) -> list[str | None]:
+def respond(
+    model: DialogueModel, cases: Sequence[Case], *, work: Path | None = None, progress: Progress | None = None
+) -> list[str | None]:
     """What a model writes to each context; None for one that does not fit into its window."""
     found: list[str | None] = []
     for portion in response_portions(cases):
         found += kept(work, model, portion, _response_table)["response"].to_pylist()
+        if progress is not None:
+            progress(len(found), len(cases))
     return found
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from turnwise.distract.examine import Wish
-from turnwise.distract.influence import influence_portions, response_portions
-from turnwise.distract.measure import attention_portions
+from turnwise.distract.examine import Wish, all_portions
 from turnwise.distract.portions import Portion, portion_path
-from turnwise.distract.sets import ORIGINAL, DistractingSet
+from turnwise.distract.sets import DistractingSet
 from turnwise.model.protocol import DialogueModel
 
 
@@ -39,7 +37,7 @@ def plan(
 ) -> list[Planned]:
     """Every model on every set; one that is None is not asked what is done, for that depends on its weights."""
     return [
-        _planned(label, model, one, list(_portions(one, wish or Wish())), work)
+        _planned(label, model, one, list(all_portions(one, wish or Wish())), work)
         for label, model in models.items()
         for one in sets
     ]
@@ -50,12 +48,3 @@ def _planned(
 ) -> Planned:
     paths = [] if model is None or work is None else [portion_path(work, model, portion) for portion in portions]
     return Planned(label, one.name, len(one), len(portions), sum(path.is_file() for path in paths))
-
-
-def _portions(one: DistractingSet, wish: Wish) -> Iterator[Portion]:
-    """All that is done with a set, by one model."""
-    yield from attention_portions(one.cases, wish.scoring)
-    if wish.has_influence and one.name != ORIGINAL:
-        yield from influence_portions(one.cases)
-    if wish.has_behaviour:
-        yield from response_portions(one.cases)
