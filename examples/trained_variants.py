@@ -1,8 +1,8 @@
 """The papers' models trained on real dialogues, with and without distractions: the tables of docs/results.md.
 
     turnwise overlap clean dailydialog/ --threshold 0.75 --test 1000 --validation 1000 --seed 0 --out clean
-    python examples/trained_variants.py clean/corpus --name dailydialog --variants presets --device cuda --workers 5
-    python examples/trained_variants.py clean/corpus --name dailydialog --variants paper --device cuda --workers 5
+    python examples/trained_variants.py clean/corpus --name dailydialog --variants presets --epochs 20 --workers 3
+    python examples/trained_variants.py clean/corpus --name dailydialog --variants paper --epochs 20 --workers 3
     python examples/trained_variants.py --table presets      # perplexity and BLEU-2 of every preset
     python examples/trained_variants.py --table das          # DAS ratios in the form of the paper's Table 3
     python examples/trained_variants.py --table gains        # each beside its baseline, ours and the paper's
@@ -25,7 +25,7 @@ import json
 import math
 import re
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -35,6 +35,7 @@ import side_by_side
 
 ROWS = Path(__file__).with_suffix(".json")
 PAPER = Path(__file__).with_name("trained_variants_paper.json")  # its Table 3: Ubuntu, one seed
+COPIED = "dynamic-ui+0.7"  # its random cells are those of `non-hier`, in Table 4 to the digit
 RANDOM = ("random-0.5", "random-0.7", "random-1.0")
 DISTRACTED = ("non-hier", "static", "static-ui", "dynamic", "dynamic-ui")
 PROBED = ("lstm", "lstm-attn", "bilstm-attn", "hred", "transformer")
@@ -116,7 +117,8 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
         "corpus": arguments.name,
         "variant": name,
         "seed": seed,
-        "context_tokens": settings.context_tokens,
+        "settings": settings.to_dict(),
+        "recipe": recipe.to_dict(),
         "parameters": result.parameters,
         "epochs": result.epochs,
         "best_epoch": result.best_epoch,
@@ -225,36 +227,50 @@ def das_table(rows: list[dict[str, Any]], ratio: str = "das_ratio_of_means") -> 
 
 
 def gain_table(rows: list[dict[str, Any]]) -> str:
-    """Each variant beside its baseline: perplexity, what the right context is worth, and the ratio on random sets."""
-    paper = json.loads(PAPER.read_text(encoding="utf-8"))
+    """Each variant beside its baseline of the same seed, and what its contexts are worth to it."""
     lines = [
-        "| corpus | variant | seeds | perplexity | to baseline | with another's context | ratio, random | of seeds "
-        "| 95 % | to baseline | paper: ratio | to baseline |",
-        "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+        "| corpus | variant | seeds | perplexity | to baseline | with the Query alone | with another's context "
+        "| ratio, random | of seeds | 95 %, random-0.7, first seed | to baseline | paper: ratio | to baseline |",
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     looked_at = [row for row in rows if "sets" in row]
     for corpus, name in sorted({(row["corpus"], row["variant"]) for row in looked_at}, key=_order):
-        mine, plain = _of(looked_at, corpus, name), _of(looked_at, corpus, Variant.parse(name).preset)
-        ratios = [_mean(row["sets"][one]["das_ratio_of_means"] for one in RANDOM) for row in mine]
-        bases = [_mean(row["sets"][one]["das_ratio_of_means"] for one in RANDOM) for row in plain]
-        perplexities = [[row["perplexity"]["value"] for row in some] for some in (mine, plain)]
-        cells = [corpus, name, str(len(mine)), f"{statistics.mean(perplexities[0]):.1f}", _change(*perplexities)]
-        cells += [f"{100 * (_mean(row['contexts']['other'] / row['contexts']['right'] for row in mine) - 1):+.1f} %"]
-        spread = f"{min(ratios):.2f}–{max(ratios):.2f}" if len(ratios) > 1 else "–"
-        cells += [f"{statistics.mean(ratios):.2f}", spread, _interval(mine), _change(ratios, bases)]
-        printed = [
-            _mean(paper[one][key] for key in RANDOM) for one in (name, Variant.parse(name).preset) if one in paper
+        mine, base = _of(looked_at, corpus, name), Variant.parse(name).preset
+        plain = {} if base == name else {row["seed"]: row for row in _of(looked_at, corpus, base)}
+        both = [(row, plain[row["seed"]]) for row in mine if row["seed"] in plain]
+        ratios = [_random(row) for row in mine]
+        cells = [
+            *(corpus, name, str(len(mine)), f"{_mean(row['perplexity']['value'] for row in mine):.1f}"),
+            _change((row["perplexity"]["value"], other["perplexity"]["value"]) for row, other in both),
+            _change((row["contexts"]["query"], row["contexts"]["right"]) for row in mine),
+            _change((row["contexts"]["other"], row["contexts"]["right"]) for row in mine),
+            f"{statistics.mean(ratios):.2f}",
+            f"{min(ratios):.2f}–{max(ratios):.2f}" if len(ratios) > 1 else "–",
+            _interval(mine),
+            _change((_random(row), _random(other)) for row, other in both),
+            *_printed(name, base),
         ]
-        cells += [f"{printed[0]:.2f}", _change(printed[:1], printed[1:])] if len(printed) == 2 else ["", ""]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _change(values: list[float], bases: list[float]) -> str:
-    """Of the mean; nothing where it is its own baseline, or has none yet."""
-    if values == bases or not bases:
-        return ""
-    return f"{100 * (statistics.mean(values) / statistics.mean(bases) - 1):+.1f} %"
+def _random(row: dict[str, Any]) -> float:
+    return _mean(row["sets"][one]["das_ratio_of_means"] for one in RANDOM)
+
+
+def _printed(name: str, base: str) -> list[str]:
+    """The paper's ratio, and how far it is from its baseline's."""
+    paper = json.loads(PAPER.read_text(encoding="utf-8"))
+    if name not in paper:
+        return ["", ""]
+    mine, plain = (_mean(paper[one][key] for key in RANDOM) for one in (name, base))
+    return [f"{mine:.2f}{'?' * (name == COPIED)}", _change([(mine, plain)] if name != base else [])]
+
+
+def _change(pairs: Iterable[tuple[float, float]]) -> str:
+    """By how much one is larger than the other, a mean over seeds; nothing where there are none."""
+    changes = [100 * (value / other - 1) for value, other in pairs]
+    return f"{statistics.mean(changes):+.1f} %" if changes else ""
 
 
 def _interval(rows: list[dict[str, Any]]) -> str:
@@ -305,10 +321,20 @@ def main() -> None:
     parser.add_argument("--table", choices=TABLES)
     arguments = parser.parse_args()
     if arguments.table:
-        print(TABLES[arguments.table](side_by_side.read(ROWS)))
+        print(TABLES[arguments.table](_alike(side_by_side.read(ROWS))))
         return
     names = [name for given in arguments.variants for name in GROUPS.get(given, (given,))]
     side_by_side.run(arguments, names, rows=ROWS, make=trained, told=_told)
+
+
+def _alike(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows that stand beside each other must have been trained alike: all of a preset on a corpus by one recipe."""
+    recipes: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows:
+        key = row["corpus"], Variant.parse(row["variant"]).preset
+        if recipes.setdefault(key, row["recipe"]) != row["recipe"]:
+            raise SystemExit(f"{' '.join(key)}: rows of two recipes. Delete those of one from {ROWS.name}.")
+    return rows
 
 
 def _told(row: dict[str, Any]) -> str:

@@ -32,7 +32,11 @@ class Objective(nn.Module):
         self.extra_loss = extra_loss
 
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
-        """The cross-entropy of a response token, in nats, and in training the extra loss; their sum is minimised."""
+        """The cross-entropy of a response token, in nats, and in training the extra loss; their sum is minimised.
+
+        Over responses, both are multiplied by the batch's mean length: cross-entropy is then summed over tokens, and the
+        extra loss keeps its part in it.
+        """
         network: Any = self.network
         extra_loss = self.extra_loss if self.training else None
         output = network(batch, attention=extra_loss is not None)
