@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -67,6 +67,13 @@ class Score:
         low, high = self.interval
         if not (math.isfinite(low) and math.isfinite(high) and low <= high):
             raise ValueError(f"an interval has two finite ends in order, found [{low}, {high}]")
+
+    def within(self, least: float, most: float = math.inf) -> Score:
+        """The same, with an interval that does not reach beyond what such a number can be."""
+        if self.interval is None:
+            return self
+        low, high = self.interval
+        return replace(self, interval=(max(least, low), min(most, high)))
 
     @classmethod
     def missing(cls, reason: str, *, n: int = 0, signature: str = "") -> Score:

@@ -1,11 +1,22 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from turnwise.corpus import Corpus, Dialogue, Turn, generate, load
-from turnwise.distract.phrases import EDGE, ENDS, FREQUENT_WORDS, PAPER, RARE_COUNT, Language, language_of, phrases
+from turnwise.distract.phrases import (
+    EDGE,
+    ENDS,
+    FREQUENT_WORDS,
+    PAPER,
+    RARE_COUNT,
+    Language,
+    is_the_papers,
+    language_of,
+    phrases,
+)
 from turnwise.distract.sets import Maker
 from turnwise.errors import CorpusError, UsageError
 
@@ -47,6 +58,8 @@ def test_words_are_ranked_and_found_across_case_and_punctuation() -> None:
 def test_the_papers_sentences_are_for_ubuntu() -> None:
     turns = tuple(Turn("AB"[n % 2], text) for n, text in enumerate(("why should i help you", "ok", "fine")))
     corpus = Corpus.of([Dialogue(turns, id="d")], name="ubuntu-irc")
+    renamed = replace(corpus, name="data", format="ubuntu-irc")
+    assert is_the_papers(corpus) and is_the_papers(renamed) and not is_the_papers(replace(corpus, name="data"))
     about = Maker(corpus, corpus).make("frequent-begin").about
     assert [one["text"] for one in about["sentences"]] == list(PAPER["frequent"])
     assert [one["is_in_training"] for one in about["sentences"]] == [True, False]  # told, not hidden

@@ -15,6 +15,8 @@ from turnwise.record import Origin, Score
         (0.8, (0.7, 0.9), "good"),
         (1.2, (1.1, 1.3), "bad"),
         (0.95, (0.8, 1.1), "warn"),
+        (1.0003, (1.0001, 1.0006), "warn"),  # sure, but nothing that is written down
+        (0.997, (0.996, 0.998), "warn"),
         (0.95, None, "info"),  # of three dialogues: nothing is sure
         (None, None, "info"),
     ],
@@ -43,3 +45,7 @@ def test_a_verdict_names_its_set_and_is_no_good_news_where_another_set_draws_the
     section = section_of(DistractResult({"drawn": drawn}, {}, Origin()))
     assert section.verdict is not None and section.verdict.level == "warn"
     assert "drawn gives what was put in more on rare-end, frequent-end." in section.lead
+    section = section_of(DistractResult({"steady": steady, "drawn": drawn}, {}, Origin()))
+    assert section.verdict is not None
+    assert [part.level for part in section.verdict.parts] == ["good", "warn"]
+    assert section.verdict.headline.endswith("lower is better; drawn gives it more on rare-end, frequent-end")

@@ -98,6 +98,7 @@ def test_sampled_words_are_as_frequent_as_they_are_likely() -> None:
     ("decoding", "expected"),
     [
         (Decoding("sample", top_k=2), [0.0, 0.3, 0.5]),
+        (Decoding("sample", top_p=0.0), [0.0, 0.0, 0.5]),  # the likeliest word always stays
         (Decoding("sample", top_p=0.4), [0.0, 0.0, 0.5]),
         (Decoding("sample", top_p=0.6), [0.0, 0.3, 0.5]),
         (Decoding("sample", temperature=0.5), [0.04, 0.09, 0.25]),

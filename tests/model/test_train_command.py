@@ -126,10 +126,23 @@ def test_a_folder_that_is_taken_is_refused_before_the_corpus_is_read(tmp_path: P
 
 def test_small_rates_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     moments = [Moment(epoch, 1, 1, 1, 2.5, rate, 1.0, 1.0, 3.0, 4.0) for epoch, rate in ((1, 4e-3), (2, 5e-5))]
-    _show(TrainingResult("run", 2, 2, 2, 10, 1.0, tuple(moments)))
+    _show(TrainingResult("run", 2, 2, 2, 10, 1.0, tuple(moments)), "bleu-2")
     shown = capsys.readouterr().out
-    assert "0.004" in shown
+    assert "best by bleu-2 after epoch 2" in shown and "0.004" in shown
     assert "5e-05" in shown
+
+
+def test_a_run_that_had_ended_says_that_nothing_was_left(capsys: pytest.CaptureFixture[str]) -> None:
+    _show(TrainingResult("run", 2, 2, 2, 10, 1.0, ()), "perplexity")
+    assert capsys.readouterr().out == "Nothing was left to do: this run had ended. Its models are in run.\n"
+
+
+def test_a_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "best").write_text("mine")
+    for out, match in ((tmp_path / "file", "expected a folder, found a file"), (tmp_path, "empty folder, found best")):
+        with pytest.raises(TurnwiseError, match=match):
+            CliRunner().invoke(app, ["train", "no-corpus", "--out", str(out)], catch_exceptions=False)
 
 
 def test_presets_fit_into_80_columns_and_say_what_is_counted() -> None:

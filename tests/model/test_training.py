@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -182,6 +183,60 @@ def moved(folder: Path, *names: str) -> float:
     """How far apart the weights of two checkpoints are."""
     before, after = (load_file(folder / name / "weights.safetensors") for name in names)
     return math.sqrt(sum(float((before[name] - after[name]).square().sum()) for name in before))
+
+
+def test_choosing_on_what_was_learnt_is_said(
+    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run(corpus, settings, replace(recipe, epochs=1), tmp_path / "same", validation_split="train")
+    assert "Trained and validated on 'train'" in caplog.text
+    caplog.clear()
+    run(corpus, settings, replace(recipe, epochs=1), tmp_path / "other")
+    assert "validated" not in caplog.text
+
+
+def test_a_full_disk_is_one_line_and_names_what_is_left(
+    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import safetensors.torch
+
+    real, calls = safetensors.torch.save_file, list[Path]()
+
+    def full(tensors: Any, path: Path) -> None:
+        calls.append(path)
+        if len(calls) > 3:  # untrained, last with its optimiser, and then
+            raise safetensors.SafetensorError("I/O error: No space left on device (os error 28)")
+        real(tensors, path)
+
+    monkeypatch.setattr(safetensors.torch, "save_file", full)
+    with pytest.raises(OutputError, match=r"No space left on device.*Last good checkpoint: .*last\.$"):
+        run(corpus, settings, recipe, tmp_path / "run")
+    assert {file.name for file in (tmp_path / "run").iterdir()} >= {"untrained", "last"}
+    monkeypatch.setattr(safetensors.torch, "save_file", real)
+    result = run(corpus, settings, recipe, tmp_path / "run", resume=True)
+    assert result.epochs == 3
+
+
+def test_a_folder_without_its_best_checkpoint_says_which_is_read(
+    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run(corpus, settings, replace(recipe, epochs=1), tmp_path / "run")
+    load_model(tmp_path / "run")
+    assert "checkpoint" not in caplog.text
+    shutil.rmtree(tmp_path / "run" / "best")
+    load_model(tmp_path / "run")
+    assert "run has no best checkpoint: its last one is read." in caplog.text
+    caplog.clear()
+    load_model(tmp_path / "run" / "last")
+    assert not caplog.text
+
+
+@pytest.mark.parametrize(("size", "tokens", "least"), [(1, "words", 6), (5, "words", 6), (260, "bpe", 261)])
+def test_a_vocabulary_without_room_for_words_is_refused_as_it_was_given(
+    size: int, tokens: str, least: int, corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=f"vocabulary is {size}, expected at least {least} for {tokens}"):
+        run(corpus, replace(settings, vocabulary=size), recipe, tmp_path / "run", tokens=tokens)
 
 
 def test_gradients_are_clipped(corpus: Corpus, settings: Settings, tmp_path: Path) -> None:

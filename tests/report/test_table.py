@@ -96,6 +96,11 @@ def test_a_number_alone_is_not_the_best() -> None:
     assert Table([Column("x", best="high")], [[1], [None]], "Alone").best_cells == set()
 
 
+def test_what_is_written_like_the_best_shares_its_mark() -> None:
+    column = Column("x", number_format=".2f", best="low")
+    assert Table([column], [[1.0001], [0.9999], [1.02]], "Alike").best_cells == {(0, 0), (1, 0)}
+
+
 def test_an_unknown_end_of_a_column_is_refused() -> None:
     with pytest.raises(ValueError, match="'high' or 'low', found 'most'"):
         Column("x", best="most")  # type: ignore[arg-type]

@@ -121,7 +121,7 @@ def generate(
     dtype: Dtype = "float32",
     batch_size: BatchSize = 64,
     limit: Limit = None,
-    seed: Seed = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Of sampling.")] = None,
     format: Format = None,
     on_error: OnErrorOption = "fail",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file that is there.")] = False,
@@ -139,7 +139,9 @@ def generate(
     chosen: Any = _method(method)
     sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed or 0}
     decoding = Decoding(chosen, beams=beams, max_tokens=max_tokens, **sampling)  # type: ignore[arg-type]
-    data = load_corpus([corpus], format=format, on_error=on_error, split=split, limit=limit, seed=seed, quiet=quiet)
+    if method != "sample" and (temperature, top_k, top_p, seed) != (1.0, 0, 1.0, None):
+        raise UsageError("--temperature, --top-k, --top-p and --seed are of sampling. Give --method sample with them.")
+    data = load_corpus([corpus], format=format, on_error=on_error, split=split, limit=limit, quiet=quiet)
     asked = _load(model, device=device, dtype=dtype, batch_size=batch_size, quiet=quiet, **reading)
     count = 0
     which: dict[str, Any] = {"context_turns": context_turns, "responses": responses}

@@ -123,7 +123,7 @@ def train(
         options["validate"] = further_metrics(data.split(validation_split), names, context_turns=context_turns)
     with training_bar(how.epochs, quiet=quiet or json) as progress:
         result = train_model(data, settings, how, out=out, resume=resume, device=place, progress=progress, **options)
-    print_json(result.to_dict()) if json else _show(result)
+    print_json(result.to_dict()) if json else _show(result, options["best_by"])
 
 
 def _check_out(out: Path, *, resume: bool) -> None:
@@ -212,10 +212,14 @@ def _shown(moment: Any) -> str:
     return f"perplexity {moment.perplexity:,.2f} · BLEU-2 {moment.bleu_2:.2f} · rate {moment.rate:.4g}"
 
 
-def _show(result: TrainingResult) -> None:
+def _show(result: TrainingResult, best_by: str) -> None:
+    if not result.history:
+        typer.echo(f"Nothing was left to do: this run had ended. Its models are in {result.out}.")
+        return
     rows = [[one.epoch, one.loss, one.perplexity, one.bleu_2, f"{one.rate:g}", one.seconds] for one in result.history]
     columns = ["epoch", "loss", "validation perplexity", "BLEU-2", "rate", "seconds"]
-    print_table(columns, rows, title=f"{result.parameters:,} weights, best after epoch {result.best_epoch}")
+    best = f"best by {best_by} after epoch {result.best_epoch}"
+    print_table(columns, rows, title=f"{result.parameters:,} weights, {best}")
     typer.echo(f"written to {result.out}; try: turnwise perplexity {quote(str(result.out))} CORPUS --split test")
 
 

@@ -146,7 +146,7 @@ class Corpus:
             if name not in self.splits:
                 present = ", ".join(self.splits) or "none, the corpus is empty"
                 advice = (
-                    " Give --split all for all of it; 'turnwise overlap clean' makes splits."
+                    " Name the split 'all' for all of it; 'turnwise overlap clean' makes splits."
                     if present == "all"
                     else ""
                 )

@@ -87,7 +87,7 @@ def influence(
     sizes = np.array([[np.abs(part).mean() for part in one[1:]] for one in whole]).reshape(-1, 2)
     means = np.array([[part.mean() for part in one[1:]] for one in whole]).reshape(-1, 2)
     return Influence(
-        ratio_score(sizes[:, 0], sizes[:, 1], clusters=dialogues, **how),
+        ratio_score(sizes[:, 0], sizes[:, 1], clusters=dialogues, **how).within(0),
         mean_score(means[:, 0], clusters=dialogues, **how),
         mean_score(means[:, 1], clusters=dialogues, **how),
         too_long=len(used) - len(read),
@@ -250,7 +250,7 @@ def behaviour(
         related = correlate(1 - shared, np.asarray(ratios, dtype=float)[list(pairs)], clusters=dialogues, **how)
     return Behaviour(
         mean_score(is_changed, clusters=dialogues, **how),
-        mean_score(shared, clusters=dialogues, **how),
+        mean_score(shared, clusters=dialogues, **how).within(0, 1),
         related,
         too_long=len(given) - len(written),
         cut=len(written) - len(pairs),

@@ -108,7 +108,7 @@ def phrases(language: Language, style: Style, *, count: int = 2, seed: int = 0, 
 
 def is_the_papers(corpus: Corpus) -> bool:
     """Whether the paper's own sentences are meant for this corpus: those about Ubuntu."""
-    return "ubuntu" in corpus.name.lower()
+    return "ubuntu" in f"{corpus.name} {corpus.format}".lower()
 
 
 def _frequent_walks(language: Language, seed: int) -> Iterator[list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from turnwise.report.section import Level
 
 FULL = 2.0  # times the average attention that shade a turn fully
 LONGEST = 12  # turns of a context that is shown
+EVEN = 0.005  # a ratio this near 1 is written 1.00
 DETAILS = {
     "das_ratio": "DAS ratio",
     "das_ratio_of_means": "ratio of means",
@@ -72,7 +73,7 @@ def section_of(result: DistractResult, *, pictures: Sequence[Picture] = ()) -> S
         question="Does the model look at what matters?",
         blocks=[*_blocks(result), *(_transcript(*each) for one in pictures for each in _shown(one))],
         lead=_lead(name, scores, {model: _worse_sets(one) for model, one in result.models.items()}),
-        verdict=Verdict.of({model: _verdict(name, one) for model, one in result.models.items()}),
+        verdict=_verdict(name, result.models),
         origin=result.origin,
     )
 
@@ -96,13 +97,17 @@ def _lead(name: str, scores: Mapping[str, Score], worse: Mapping[str, Sequence[s
     ])  # fmt: skip
 
 
-def _verdict(name: str, model: ModelResult) -> Verdict:
-    """The number of one set; no good news where the model is drawn to what was put in on another."""
-    score = model.sets[name]["das_ratio_of_means"]
+def _verdict(name: str, models: Mapping[str, ModelResult]) -> Verdict:
+    """The number of one set; no good news where the model is drawn to what was put in on another, and then why."""
     said = f"times as much attention for a turn that was put in ({name}) as for one that belongs there"
-    level = _level(score)
-    is_mixed = level == "good" and _worse_sets(model)
-    return Verdict(f"{said}; 1 is no difference", score, "warn" if is_mixed else level, ".2f")
+    headline, parts = f"{said}; 1 is no difference, lower is better", dict[str, Verdict]()
+    for model, one in models.items():
+        score = one.sets[name]["das_ratio_of_means"]
+        level, worse = _level(score), _worse_sets(one)
+        if level == "good" and worse:
+            level, headline = "warn", f"{headline}; {model} gives it more on {', '.join(worse)}"
+        parts[model] = Verdict("", score, level, ".2f")
+    return replace(Verdict.of(parts), headline=headline)
 
 
 def _worse_sets(model: ModelResult) -> list[str]:
@@ -112,11 +117,11 @@ def _worse_sets(model: ModelResult) -> list[str]:
 
 
 def _level(score: Score) -> Level:
-    """Good where distractions get less attention for sure, bad where they get more for sure."""
+    """Good where distractions get less attention for sure, bad where they get more, by more than is written down."""
     if score.value is None or score.interval is None:
         return "info"
     low, high = score.interval
-    return "good" if high < 1 else "bad" if low > 1 else "warn"
+    return "good" if high < 1 - EVEN else "bad" if low > 1 + EVEN else "warn"
 
 
 def _blocks(result: DistractResult) -> Iterator[Block]:

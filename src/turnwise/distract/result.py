@@ -176,10 +176,10 @@ def set_result(measured: Measured, origin: Origin, resampling: Resampling) -> Se
     ratios = das_ratios(measured)[is_used]
     means = np.exp(distraction[is_used]), np.exp(history[is_used])
     scores = {
-        "das_ratio": _from_zero(mean_score(ratios, origin=where("das-ratio"), **how)),
+        "das_ratio": mean_score(ratios, origin=where("das-ratio"), **how).within(0),
         "das_ratio_of_means": ratio_score(
             *means, origin=where("das-ratio-of-means"), undefined=NO_RATIO if is_used.any() else NONE_USED, **how
-        ),
+        ).within(0),
         "das_ratio_median": median_score(ratios, origin=where("das-ratio-median"), **how),
         **_percentages(measured, ("distraction", "history", "first", "last"), is_used, origin, resampling),
         "perplexity": _perplexity(measured, where("perplexity"), resampling),
@@ -204,14 +204,6 @@ def original_result(measured: Measured, origin: Origin, resampling: Resampling) 
     return SetResult(scores, int(has_history.sum()), without, cut=cut, too_long=int((~is_read).sum()))
 
 
-def _from_zero(score: Score) -> Score:
-    """A score whose interval does not reach below 0, where no ratio is."""
-    if score.interval is None:
-        return score
-    low, high = score.interval
-    return replace(score, interval=(max(0.0, low), high))
-
-
 def _percentages(
     measured: Measured, names: Sequence[str], is_used: Flags, origin: Origin, resampling: Resampling
 ) -> dict[str, Score]:
@@ -222,7 +214,7 @@ def _percentages(
             clusters=dialogues,
             resampling=resampling,
             origin=where(f"{name}-percent"),
-        )
+        ).within(0)
         for name in names
     }
 

@@ -13,7 +13,9 @@ folder that was cut short, mixed up or changed is refused in one line before any
 from __future__ import annotations
 
 import json
+import logging
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from turnwise.model.network import Seq2Seq
     from turnwise.model.seq2seq import Seq2SeqModel
 
+LOG = logging.getLogger(__name__)
 FORMAT, SCHEMA = "turnwise-model", 1
 MODEL, WEIGHTS, VOCABULARY = "model.json", "weights.safetensors", "vocabulary.json"
 TRAINING, OPTIMISER = "training.json", "optimiser.safetensors"
@@ -65,16 +68,27 @@ def save_model(
     optimiser: Tensors | None = None,
 ) -> None:
     """Write a checkpoint as a folder that appears whole or not at all; `state` and `optimiser` are for resuming."""
-    from safetensors.torch import save_file
-
     with whole_folder(path, check=_check_ours) as folder:
-        save_file(plain(checkpoint.network.state_dict()), folder / WEIGHTS)
+        _write_tensors(checkpoint.network.state_dict(), folder / WEIGHTS)
         (folder / VOCABULARY).write_text(checkpoint.vocabulary.to_json(), encoding="utf-8")
         if state is not None:
-            save_file(plain(optimiser or {}), folder / OPTIMISER)
+            _write_tensors(optimiser or {}, folder / OPTIMISER)
             (folder / TRAINING).write_text(json.dumps(state, indent=2), encoding="utf-8")
         described = _describe(checkpoint, folder)
         (folder / MODEL).write_text(json.dumps(described, indent=2), encoding="utf-8")
+
+
+def _write_tensors(tensors: Tensors, path: Path) -> None:
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    try:
+        save_file(plain(tensors), path)
+    except SafetensorError as error:  # a full disk, as Rust says it
+        found = re.search(r"os error (\d+)", str(error))
+        if found is None:
+            raise
+        raise OSError(int(found[1]), os.strerror(int(found[1]))) from error
 
 
 def copy_checkpoint(source: Path, path: Path) -> None:
@@ -124,6 +138,8 @@ def load_model(path: str | Path, *, device: str = "cpu", dtype: str = "float32",
     if dtype not in DTYPES:
         raise unknown_name("dtype", dtype, DTYPES)
     found = read_checkpoint(path)
+    if find_checkpoint(path) == Path(path) / CHOSEN[1]:
+        LOG.warning("%s has no %s checkpoint: its %s one is read.", path, *CHOSEN)
     network = found.network.to(device=device, dtype=getattr(torch, dtype)).eval()
     turns = found.origin.get("context_turns")
     return Seq2SeqModel(network, found.vocabulary, name=found.preset, batch_size=batch_size, context_turns=turns)

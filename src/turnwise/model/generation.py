@@ -93,8 +93,9 @@ def kept_shares(scores: Tensor, decoding: Decoding) -> Tensor:
     if decoding.top_p >= 1:
         return shares
     sorted_shares, words = shares.sort(dim=-1, descending=True)
-    before = sorted_shares.cumsum(-1) - sorted_shares  # the first word over the limit stays
-    return torch.zeros_like(shares).scatter(-1, words, sorted_shares * (before < decoding.top_p))
+    is_kept = sorted_shares.cumsum(-1) - sorted_shares < decoding.top_p  # the first word over the limit stays
+    is_kept[:, 0] = True
+    return torch.zeros_like(shares).scatter(-1, words, sorted_shares * is_kept)
 
 
 # --- Beam search ------------------------------------------------------------------------------------------------------

@@ -34,8 +34,8 @@ class Objective(nn.Module):
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """The cross-entropy of a response token, in nats, and in training the extra loss; their sum is minimised.
 
-        Over responses, both are multiplied by the batch's mean length: cross-entropy is then summed over tokens, and the
-        extra loss keeps its part in it.
+        Over responses, both are multiplied by the batch's mean length: cross-entropy is summed over tokens then, and
+        the extra loss keeps its part in it.
         """
         network: Any = self.network
         extra_loss = self.extra_loss if self.training else None

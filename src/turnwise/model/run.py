@@ -18,7 +18,7 @@ from turnwise.model.learner import ExtraLoss
 from turnwise.model.log import COLUMNS, EXTRA, Moment
 from turnwise.model.protocol import DialogueModel
 from turnwise.model.settings import Recipe, Settings
-from turnwise.model.vocabulary import MARKS, Vocabulary
+from turnwise.model.vocabulary import BYTES, MARKS, Vocabulary
 
 Transform = Callable[[Examples, np.random.Generator], Examples]
 Validate = Callable[[DialogueModel], Mapping[str, float]]
@@ -146,6 +146,13 @@ class Portion:
         return self.own_samples / self.samples
 
 
+def _check_vocabulary(size: int, kind: str) -> None:
+    """A size as users give it, marks included."""
+    least = len(MARKS) + (BYTES if kind == "bpe" else 1)
+    if size < least:
+        raise UsageError(f"vocabulary is {size}, expected at least {least} for {kind}: {len(MARKS)} of them are marks")
+
+
 @dataclass(frozen=True, eq=False)
 class Data:
     """A corpus as a run reads it."""
@@ -161,6 +168,7 @@ class Data:
         """Splits, vocabulary (of the training split only) and examples."""
         training, validation = corpus.split(plan.train_split), corpus.split(plan.validation_split)
         if vocabulary is None:
+            _check_vocabulary(plan.settings.vocabulary, plan.tokens)
             texts = (text.as_py() or "" for chunk in training.turn_column("text").chunks for text in chunk)
             vocabulary = Vocabulary.of(texts, size=plan.settings.vocabulary - len(MARKS), kind=plan.tokens)
         turns, tokens = plan.context_turns, plan.settings.context_tokens

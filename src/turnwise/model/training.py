@@ -78,14 +78,19 @@ def train(
 
 def is_run_begun(folder: Path, *, resume: bool) -> bool:
     """Whether there is a run to go on with in a folder; one that must not be written to is an error."""
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"{folder}: expected a folder, found a file. Give the name of a new one.")
     restore(folder / "last")  # a run that was killed while it replaced its checkpoint may have left none
     is_begun = (folder / "last").is_dir()
     if is_begun and not resume:
         raise OutputError(f"{folder}: a training run was begun here. Give --resume to go on, or another place.")
-    ours = {"untrained", "best", "last", "tensorboard", FILE}
-    found = {file.name for file in folder.iterdir() if not file.name.startswith(".")} if folder.is_dir() else set()
+    ours = {("untrained", True), ("best", True), ("last", True), ("tensorboard", True), (FILE, False)}
+    files = [file for file in folder.iterdir() if not file.name.startswith(".")] if folder.is_dir() else []
+    found = {(file.name, file.is_dir()) for file in files}
     if not is_begun and found - ours:
-        raise OutputError(f"{folder}: expected an empty folder, found {sorted(found)[0]}. Give the name of a new one.")
+        raise OutputError(
+            f"{folder}: expected an empty folder, found {min(found - ours)[0]}. Give the name of a new one."
+        )
     return is_begun
 
 
@@ -140,6 +145,7 @@ class Loop:
         history: list[Moment] = []
         self._sweep()
         self._tell_what_is_cut()
+        self._tell_what_is_chosen_on()
         try:
             if not self.is_begun:
                 history.append(self._begin(log))
@@ -165,6 +171,11 @@ class Loop:
             counts = f"{self.data.cut:,} of {len(self.data.training):,} training contexts"
             tokens = self.plan.settings.context_tokens
             LOG.warning("%s are longer than context_tokens=%s: only their last tokens are read.", counts, tokens)
+
+    def _tell_what_is_chosen_on(self) -> None:
+        if self.plan.train_split == self.plan.validation_split and self.accelerator.is_main_process:
+            split = self.plan.train_split
+            LOG.warning("Trained and validated on '%s': what is best is chosen on what was learnt.", split)
 
     def _begin(self, log: Log) -> Moment:
         self._save("untrained")
@@ -321,9 +332,12 @@ class Loop:
         if self.accelerator.is_main_process:
             model = Checkpoint(self.network, self.data.vocabulary, self.plan.settings, self.plan.preset, self.origin)
             state, memory = (self.state.to_dict(), self.learner.memory()) if is_resumable else (None, None)
-            save_model(self.folder / name, model, state=state, optimiser=memory)
-            if is_best:
-                copy_checkpoint(self.folder / name, self.folder / "best")
+            try:
+                save_model(self.folder / name, model, state=state, optimiser=memory)
+                if is_best:
+                    copy_checkpoint(self.folder / name, self.folder / "best")
+            except OutputError as error:
+                raise OutputError(f"{error} Last good checkpoint: {self._good()}.") from error
         self.saved = name
         self.accelerator.wait_for_everyone()
 
@@ -348,8 +362,10 @@ class Loop:
 
     def _ended(self, what: str, advice: str) -> TrainingError:
         place = f"in epoch {self.state.epoch} after {self.state.done} batches"
-        good = "none" if self.saved is None else self.folder / self.saved
-        return TrainingError(f"{what} {place}. {advice} Last good checkpoint: {good}.")
+        return TrainingError(f"{what} {place}. {advice} Last good checkpoint: {self._good()}.")
+
+    def _good(self) -> str:
+        return "none" if self.saved is None else str(self.folder / self.saved)
 
     def _result(self, history: list[Moment]) -> TrainingResult:
         parameters = sum(weight.numel() for weight in self.network.parameters())

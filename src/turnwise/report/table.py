@@ -88,7 +88,7 @@ class Table:
 
     @cached_property
     def best_cells(self) -> frozenset[tuple[int, int]]:
-        """Row and column of the best number of each column that has a good end; ties share the mark."""
+        """Row and column of the best number of each column that has a good end, and of those written like it."""
         return frozenset(spot for place, head in enumerate(self.heads) for spot in _best(self, place, head))
 
     @cached_property
@@ -198,7 +198,8 @@ def _best(table: Table, place: int, head: Column) -> Iterator[tuple[int, int]]:
     if head.best is None or len(present) < 2:  # alone is not best
         return
     target = max(present.values()) if head.best == "high" else min(present.values())
-    yield from ((row, place) for row, number in present.items() if number == target)
+    best = {table.written[row][place].text for row, number in present.items() if number == target}
+    yield from ((row, place) for row in present if table.written[row][place].text in best)
 
 
 def _letter(place: int) -> str:

@@ -153,19 +153,13 @@ class HuggingFaceModel:
             )
 
     def _noted(self, samples: list[Sample]) -> list[Sample]:
-        """Count what was cut, and say so."""
+        """Count what was cut, and say so once."""
         cut = [each.cut for each in samples if each.cut]
-        if cut:
-            self.account.contexts += len(cut)
-            self.account.turns += sum(cut)
-            LOG.warning(
-                "%s reads %s tokens: %d of %d contexts lost their oldest turns, %d in all.",
-                self.checkpoint,
-                self.sampler.window,
-                len(cut),
-                len(samples),
-                sum(cut),
-            )
+        if cut and not self.account.contexts:
+            said = "%s reads %s tokens: longer contexts lose their oldest turns, such as %d of the first %d."
+            LOG.warning(said, self.checkpoint, self.sampler.window, len(cut), len(samples))
+        self.account.contexts += len(cut)
+        self.account.turns += sum(cut)
         return samples
 
 
