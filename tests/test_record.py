@@ -76,3 +76,10 @@ def test_a_score_without_a_value_needs_a_reason() -> None:
 def test_scores_cannot_be_added_for_their_origin_would_be_lost() -> None:
     with pytest.raises(TypeError):
         Score(0.5, 2) + Score(0.25, 2)  # type: ignore[operator]
+
+
+def test_an_interval_is_held_within_what_is_possible() -> None:
+    score = Score(0.9, 5, (0.4, 1.2))
+    assert score.within(0, 1).interval == (0.4, 1)
+    assert score.within(0.5).interval == (0.5, 1.2)
+    assert Score(0.9, 5).within(0, 1) == Score(0.9, 5)
