@@ -57,16 +57,10 @@ def micro(labels: Labels, answers: Targets) -> float:
     return float(top.sum() / bottom.sum())
 
 
-def reference(labels: Labels, features: Floats, held_out: Floats) -> float:
-    """As the paper does it; where that does not converge, run until it does."""
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        found = _fitted(labels, features, LogisticRegression(max_iter=250))
-    if any(issubclass(one.category, ConvergenceWarning) for one in told):
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")  # it must have converged now
-            found = _fitted(labels, features, LogisticRegression(max_iter=20_000))
-    said = found.predict(held_out)
+def reference(both: Both, task: str, **options: Any) -> float:
+    """Scikit-learn's score of a task."""
+    labels, asked = both.labels[task], both.held_out.astype(np.float64)
+    said = _fitted(labels, both.features.astype(np.float64), LogisticRegression(**options)).predict(asked)
     codes = sparse.csr_array(said.astype(bool)) if labels.task.is_multi else said.astype(np.int64)
     return micro(labels, Targets(codes, labels.training.classes))
 
@@ -85,4 +79,17 @@ def both(data: Path) -> Both:
 
 @pytest.mark.parametrize("task", CARRIED)
 def test_scores_are_those_of_scikit_learn(task: str, both: Both) -> None:
-    assert both.scores[task] == pytest.approx(reference(both.labels[task], both.features, both.held_out), abs=POINTS)
+    """Run to convergence: with its usual tolerance it stops before, and takes itself to have converged."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # it must have converged
+        expected = reference(both, task, solver="newton-cholesky", max_iter=1000, tol=1e-8)
+    assert both.scores[task] == pytest.approx(expected, abs=POINTS)
+
+
+def test_scores_are_near_those_of_the_papers_own_run(both: Both) -> None:
+    """Of 465 positions, answers to two are 0.43 points: so far may a task or two be, where it stopped early."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        apart = {task: abs(both.scores[task] - reference(both, task, max_iter=250)) for task in CARRIED}
+    assert len([task for task, one in apart.items() if one > POINTS]) <= 2, apart
+    assert max(apart.values()) < 0.005, apart
