@@ -133,3 +133,4 @@ def test_half_precision_keeps_the_cell_in_full() -> None:
         found = ours(inputs, length)
     assert found.hidden.dtype == torch.bfloat16 and found.last_cell.dtype == torch.float32
     assert (found.hidden * real - exact).norm() < 0.005 * exact.norm()
+    assert ours.bfloat16()(inputs.bfloat16(), length).last_cell.dtype == torch.float32

@@ -123,8 +123,9 @@ class LSTM(nn.Module):
 
 
 def is_for_library(inputs: Tensor) -> bool:
-    """Whether a CPU's library computes this: in short precision it would round elsewhere than the loop does."""
-    return inputs.device.type == "cpu" and not torch.is_autocast_enabled("cpu")
+    """Whether a CPU's library computes this: in short precision it would keep c short, too, which the loop does not."""
+    is_short = torch.is_autocast_enabled("cpu") or wide(inputs.dtype) != inputs.dtype
+    return inputs.device.type == "cpu" and not is_short
 
 
 def _with_memory(given: Given, memory: Memory, context: Tensor | None, scorer: Scorer | None) -> Given:
