@@ -43,8 +43,6 @@ CLEANED = " ".join(f"overlap-{kind}-cleaned-{turns}" for turns in (1, 3) for kin
 ENGAGED = " ".join(f"{corpus}-h{n}" for corpus in ("dailydialog", "empathetic_dialogues", "mixture") for n in (0, 2, 3))
 LEAK = "leak_study.py {corpora}/dailydialog.parquet --cleaned {corpora}/clean"
 ENGAGE = "trained_engagement.py {corpora} --human {corpora}/human --encoder {encoder} --workers 4"
-DISTRACTED = "non-hier static static-ui dynamic dynamic-ui"
-OTHERS = "lstm lstm-attn bilstm-attn hred transformer overlap-lstm overlap-transformer"
 TRAINED = {  # three at a time: with more, captured graphs of long contexts push each other out of a card's memory
     "dailydialog": "trained_variants.py {corpora}/clean/corpus --name dailydialog --epochs 20 --workers 3",
     "ubuntu": "trained_variants.py {corpora}/ubuntu_irc.parquet --name ubuntu --epochs 20 --workers 3",
@@ -60,7 +58,7 @@ STUDIES = {
         f"{PROBES % 'multiwoz22_text.parquet'} --annotated {{corpora}}/multiwoz21.parquet --name multiwoz {SEEDS}",
         f"{PROBES % 'personachat.parquet'} --name personachat {SEEDS}",
     ),
-    "presets": tuple(f"{TRAINED['dailydialog']} --variants {which} {SEEDS}" for which in (DISTRACTED, OTHERS)),
+    "presets": (f"{TRAINED['dailydialog']} --variants presets {SEEDS}",),
     "das": tuple(f"{TRAINED['dailydialog']} --variants {which}" for which in ("paper", f"control {SEEDS}", "sweep")),
     "das-ubuntu": tuple(f"{TRAINED['ubuntu']} --variants {which}" for which in ("paper", f"control {SEEDS}", "sweep")),
 }

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 import torch
 from torch import Tensor
@@ -7,7 +9,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from turnwise.model import lstm
 from turnwise.model.lstm import LSTM, State
-from turnwise.model.recurrence import Given, in_segments, recur
+from turnwise.model.recurrence import Computed, Given, in_segments, recur
 
 
 def library_twin(ours: LSTM) -> torch.nn.LSTM:
@@ -24,6 +26,15 @@ def library_twin(ours: LSTM) -> torch.nn.LSTM:
             getattr(twin, f"bias_ih_l{layer}").copy_(ours.bias[layer])
             getattr(twin, f"bias_hh_l{layer}").zero_()
     return twin
+
+
+def values_and_gradients(
+    done: Computed, real: Tensor, pulls: Sequence[Tensor], asked: Sequence[Tensor]
+) -> list[Tensor]:
+    """What counts of a recurrence, and the gradients of all of it, each value pulled by a number of its own."""
+    values = done.hidden * real, done.last_hidden, done.last_cell
+    pulled = torch.stack([(value * pull).sum() for value, pull in zip(values, pulls, strict=True)]).sum()
+    return [*values, *torch.autograd.grad(pulled, asked)]
 
 
 @pytest.mark.usefixtures("whoever")
@@ -62,10 +73,7 @@ def test_the_library_and_our_loop_agree_in_values_and_gradients(
         inputs = torch.randn(5, 7, 3).requires_grad_()
         start = State(*(torch.randn(layers, 5, width).requires_grad_() for _ in range(2)))
         done = ours(inputs, length, start=start)
-        values = done.hidden * real, done.last_hidden, done.last_cell
-        asked = [inputs, *start, *ours.parameters()]
-        pulled = torch.stack([(value * pull).sum() for value, pull in zip(values, pulls, strict=True)]).sum()
-        found.append([*values, *torch.autograd.grad(pulled, asked)])
+        found.append(values_and_gradients(done, real, pulls, [inputs, *start, *ours.parameters()]))
     for by_library, by_loop in zip(*found, strict=True):
         torch.testing.assert_close(by_library, by_loop, atol=2e-5, rtol=1e-4)
 
@@ -100,9 +108,7 @@ def test_segments_give_what_the_whole_gives(size: int) -> None:
     pulls = torch.randn(steps, batch, width), torch.randn(layers, batch, width), torch.randn(layers, batch, width)
     found = []
     for done in (recur(given), in_segments(given, size)):
-        values = done.hidden * real, done.last_hidden, done.last_cell
-        pulled = torch.stack([(value * pull).sum() for value, pull in zip(values, pulls, strict=True)]).sum()
-        found.append([*values, *torch.autograd.grad(pulled, made)])
+        found.append(values_and_gradients(done, real, pulls, made))
     for whole, parts in zip(*found, strict=True):
         torch.testing.assert_close(parts, whole, atol=1e-12, rtol=1e-9)
 

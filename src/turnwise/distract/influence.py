@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,7 @@ AT_ONCE = 256  # cases whose shortened contexts are scored together, and kept as
 WRITTEN_AT_ONCE = 512  # cases that are answered together
 Progress = Callable[[int, int], None]
 Values = np.ndarray[Any, np.dtype[np.float64]]
+Found = TypeVar("Found")
 Falls = list[float | None]  # of each utterance before the Query; None: the model does not read it
 
 
@@ -114,7 +116,7 @@ def _falls(model: DialogueModel, cases: Sequence[Case]) -> list[Falls | None]:
     try:
         unread = unread_turns(model, [case.context for case in cases], [case.response for case in cases])
     except TooLong as error:
-        return _falls_without(model, cases, error.parts)
+        return _around(error.parts, cases, partial(_falls, model), None)
     contexts, owners = [], []
     for place, (case, first) in enumerate(zip(cases, unread, strict=True)):
         mine = [case.context, *_shortened(case.context, first)]
@@ -124,7 +126,7 @@ def _falls(model: DialogueModel, cases: Sequence[Case]) -> list[Falls | None]:
         with enough_memory(model):
             found = log_likelihood_sharing(model, contexts, [cases[place].response for place in owners], owners)
     except TooLong as error:
-        return _falls_without(model, cases, {owners[place] for place in error.parts})
+        return _around({owners[place] for place in error.parts}, cases, partial(_falls, model), None)
     totals = iter([one.total for one in found])
     return [_fall(len(case.context) - 1, first, totals) for case, first in zip(cases, unread, strict=True)]
 
@@ -135,10 +137,12 @@ def _fall(utterances: int, unread: int, totals: Iterator[float]) -> Falls:
     return [None] * unread + [whole - next(totals) for _ in range(utterances - unread)]
 
 
-def _falls_without(model: DialogueModel, cases: Sequence[Case], long: Collection[int]) -> list[Falls | None]:
-    """The same, once it is known which cases do not fit."""
-    rest = iter(_falls(model, [case for place, case in enumerate(cases) if place not in long]))
-    return [None if place in long else next(rest) for place in range(len(cases))]
+def _around(
+    long: Collection[int], cases: Sequence[Case], find: Callable[[list[Case]], Sequence[Found]], instead: Found
+) -> list[Found]:
+    """What is found of each case, once it is known which do not fit: something else for those."""
+    rest = iter(find([case for place, case in enumerate(cases) if place not in long]))
+    return [instead if place in long else next(rest) for place in range(len(cases))]
 
 
 def _shortened(context: Context, first: int) -> Iterator[Context]:
@@ -203,9 +207,7 @@ def _written(model: DialogueModel, cases: Sequence[Case]) -> list[str | None]:
         with enough_memory(model):
             return [*model.generate([case.context for case in cases])]
     except TooLong as error:
-        long = error.parts
-    rest = iter(_written(model, [case for place, case in enumerate(cases) if place not in long]))
-    return [None if place in long else next(rest) for place in range(len(cases))]
+        return _around(error.parts, cases, partial(_written, model), None)
 
 
 def unread(model: DialogueModel, cases: Sequence[Case]) -> list[int]:
@@ -213,9 +215,7 @@ def unread(model: DialogueModel, cases: Sequence[Case]) -> list[int]:
     try:
         return unread_turns(model, [case.context for case in cases], [case.response for case in cases])
     except TooLong as error:
-        long = error.parts
-    rest = iter(unread(model, [case for place, case in enumerate(cases) if place not in long]))
-    return [0 if place in long else next(rest) for place in range(len(cases))]
+        return _around(error.parts, cases, partial(unread, model), 0)
 
 
 def behaviour(

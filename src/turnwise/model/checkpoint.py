@@ -137,8 +137,9 @@ def load_model(path: str | Path, *, device: str = "cpu", dtype: str = "float32",
 
     if dtype not in DTYPES:
         raise unknown_name("dtype", dtype, DTYPES)
-    found = read_checkpoint(path)
-    if find_checkpoint(path) == Path(path) / CHOSEN[1]:
+    folder = find_checkpoint(path)
+    found = read_checkpoint(folder)
+    if folder == Path(path) / CHOSEN[1]:
         LOG.warning("%s has no %s checkpoint: its %s one is read.", path, *CHOSEN)
     network = found.network.to(device=device, dtype=getattr(torch, dtype)).eval()
     turns = found.origin.get("context_turns")
