@@ -6,6 +6,7 @@
     python examples/trained_variants.py --table presets      # perplexity and BLEU-2 of every preset
     python examples/trained_variants.py --table das          # DAS ratios in the form of the paper's Table 3
     python examples/trained_variants.py --table gains        # each beside its baseline, ours and the paper's
+    python examples/trained_variants.py clean/corpus --name dailydialog --size small --variants control --workers 2
 
 A variant is a preset, ``static-ui``; with a probability of putting distractions into training contexts,
 ``static-ui+0.7``; without the attention loss, ``static-ui+0.7-noloss``; or with another weight of it,
@@ -15,6 +16,9 @@ preset's paper chose it, is measured on the test split (on a GPU in TF32): perpl
 context and with the Query alone, BLEU-2 of greedy responses without case (the models write small letters), and, where
 it has attention, the DAS ratio on the nine distracting test sets (seed 0).
 
+``--size small`` trains the same variants at a size for two CPU cores: its rows and its tables are its own, for their
+vocabulary is smaller and their perplexities compare with each other alone.
+
 How many runs share a card is in side_by_side.py.
 """
 
@@ -23,6 +27,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import re
 import statistics
 from collections.abc import Callable, Iterable, Iterator
@@ -33,7 +38,20 @@ from typing import Any
 
 import side_by_side
 
-ROWS = Path(__file__).with_suffix(".json")
+ROWS = {
+    "paper": Path(__file__).with_suffix(".json"),
+    "small": Path(__file__).with_name("trained_variants_small.json"),
+}
+# What a core trains at about 200 samples a second. Smaller batches: so many steps are made in a few epochs.
+SMALL = {
+    "layers": 2,
+    "width": 128,
+    "embedding": 128,
+    "vocabulary": 8_000,
+    "context_tokens": 128,
+    "batch_size": 64,
+}
+SMALL_EPOCHS = 6
 PAPER = Path(__file__).with_name("trained_variants_paper.json")  # its Table 3: Ubuntu, one seed
 COPIED = "dynamic-ui+0.7"  # its random cells are those of `non-hier`, in Table 4 to the digit
 RANDOM = ("random-0.5", "random-0.7", "random-1.0")
@@ -94,9 +112,13 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
     chosen = preset(what.preset)
     tokens = chosen.settings.context_tokens or arguments.context_tokens
     settings = replace(chosen.settings, context_tokens=tokens)
-    epochs = min(arguments.epochs, chosen.recipe.epochs)
+    small = arguments.size == "small"
+    epochs = min(arguments.epochs, SMALL_EPOCHS if small else chosen.recipe.epochs)
     recipe = replace(chosen.recipe, epochs=epochs, precision="bf16" if arguments.device.startswith("cuda") else "fp32")
-    settings, recipe = changed(settings, recipe, {key: read_word(word) for key, word in arguments.settings.items()})
+    given = {key: read_word(word) for key, word in arguments.settings.items()}
+    settings, recipe = changed(settings, recipe, {**(SMALL if small else {}), **given})
+    if arguments.device == "cpu":
+        torch.set_num_threads(max(1, (os.cpu_count() or 1) // arguments.workers))
     out = side_by_side.folder(arguments, name, seed)
     result = train(
         data,
@@ -113,6 +135,7 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
     )
     torch.set_float32_matmul_precision("high")  # a GPU that others train on is not to be kept for full precision
     model = load_model(out / "best", device=arguments.device, batch_size=256)
+    test = data.split("test")
     return {
         "corpus": arguments.name,
         "variant": name,
@@ -125,8 +148,8 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
         "losses": side_by_side.logged(out / "log.csv", "loss"),
         "validation": side_by_side.logged(out / "log.csv", "perplexity"),
         "seconds": result.seconds,
-        **said(model, data.split("test")),
-        "contexts": without_context(model, data.split("test")),
+        **said(model, test),
+        "contexts": without_context(model, test),
         **looked(model, data, has_attention=settings.attention != "none"),
     }
 
@@ -148,7 +171,7 @@ def said(model: Any, test: Any) -> dict[str, Any]:
 
 
 def without_context(model: Any, test: Any) -> dict[str, float]:
-    """Perplexity with the right context, with that of another dialogue, and with the Query alone.
+    """Perplexity with the context of another dialogue and with the Query alone, to be held against that with its own.
 
     Where another's context serves as well, the model does not read it, and where it looks means nothing.
     """
@@ -157,7 +180,7 @@ def without_context(model: Any, test: Any) -> dict[str, float]:
     found = list(samples(test))
     right, responses = [one.context for one in found], [one.response for one in found]
     half = len(found) // 2  # far enough to be another dialogue, as long as on average
-    kinds = {"right": right, "other": right[half:] + right[:half], "query": [context[-1:] for context in right]}
+    kinds = {"other": right[half:] + right[:half], "query": [context[-1:] for context in right]}
     scores = {}
     for kind, contexts in kinds.items():
         likelihoods = model.log_likelihood(contexts, responses)
@@ -242,8 +265,8 @@ def gain_table(rows: list[dict[str, Any]]) -> str:
         cells = [
             *(corpus, name, str(len(mine)), f"{_mean(row['perplexity']['value'] for row in mine):.1f}"),
             _change((row["perplexity"]["value"], other["perplexity"]["value"]) for row, other in both),
-            _change((row["contexts"]["query"], row["contexts"]["right"]) for row in mine),
-            _change((row["contexts"]["other"], row["contexts"]["right"]) for row in mine),
+            _change((row["contexts"]["query"], row["perplexity"]["value"]) for row in mine),
+            _change((row["contexts"]["other"], row["perplexity"]["value"]) for row in mine),
             f"{statistics.mean(ratios):.2f}",
             f"{min(ratios):.2f}–{max(ratios):.2f}" if len(ratios) > 1 else "–",
             _interval(mine),
@@ -314,26 +337,30 @@ TABLES: dict[str, Callable[[list[dict[str, Any]]], str]] = {
 def main() -> None:
     """Train, or print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    side_by_side.add_options(parser, ROWS)
+    side_by_side.add_options(parser, ROWS["paper"])
+    parser.set_defaults(out=None)
+    parser.add_argument("--size", choices=ROWS, default="paper", help="of models; small: for a CPU")
     parser.add_argument("--name", default="dailydialog", help="of the corpus, in rows and tables")
     parser.add_argument("--variants", nargs="+", default=["presets"], help=f"names, or {', '.join(GROUPS)}")
     parser.add_argument("--context-tokens", type=int, default=192, help="of a context, its last so many are read")
     parser.add_argument("--table", choices=TABLES)
     arguments = parser.parse_args()
+    rows = ROWS[arguments.size]
+    arguments.out = arguments.out or rows
     if arguments.table:
-        print(TABLES[arguments.table](_alike(side_by_side.read(ROWS))))
+        print(TABLES[arguments.table](_alike(side_by_side.read(arguments.out), rows)))
         return
     names = [name for given in arguments.variants for name in GROUPS.get(given, (given,))]
-    side_by_side.run(arguments, names, rows=ROWS, make=trained, told=_told)
+    side_by_side.run(arguments, names, rows=rows, make=trained, told=_told)
 
 
-def _alike(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _alike(rows: list[dict[str, Any]], path: Path) -> list[dict[str, Any]]:
     """Rows that stand beside each other must have been trained alike: all of a preset on a corpus by one recipe."""
     recipes: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
         key = row["corpus"], Variant.parse(row["variant"]).preset
         if recipes.setdefault(key, row["recipe"]) != row["recipe"]:
-            raise SystemExit(f"{' '.join(key)}: rows of two recipes. Delete those of one from {ROWS.name}.")
+            raise SystemExit(f"{' '.join(key)}: rows of two recipes. Delete those of one from {path.name}.")
     return rows
 
 
