@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -66,6 +68,13 @@ def test_every_turn_of_another_dialogue_is_equally_likely() -> None:
     assert np.abs(counts / 30_000 - 1 / 3).max() < 0.01
 
 
+def test_a_blank_turn_is_never_drawn() -> None:
+    two = examples(2, 3).take(np.array([0]))
+    blank = Turns(np.full(9, 5, dtype=np.int32), np.array([0, 2, 4, 6, 7, 9]), two.turns.first)  # turn 3: its end mark
+    drawn = draw_from_others(replace(two, turns=blank), np.random.default_rng(0), 1_000)
+    assert np.unique(drawn).tolist() == [2, 4]
+
+
 def test_the_share_inserted_and_the_slots_follow_their_probabilities() -> None:
     many = examples(*[3] * 4000)
     long = many.take(np.nonzero(many.utterances == 2)[0])  # a History of one turn: slots 0 and 1
@@ -97,5 +106,5 @@ def test_no_probability_is_refused(probability: float) -> None:
 
 
 def test_one_dialogue_alone_has_no_others_to_draw_from() -> None:
-    with pytest.raises(UsageError, match="only one"):
+    with pytest.raises(UsageError, match="no other says anything"):
         InsertDistractions(1.0)(examples(3), np.random.default_rng(0))

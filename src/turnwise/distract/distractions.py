@@ -46,14 +46,15 @@ class InsertDistractions:
 
 
 def draw_from_others(examples: Examples, rng: np.random.Generator, count: int) -> Ints:
-    """Places of turns of other dialogues, every one of them equally likely: (examples, count)."""
-    first = examples.turns.first
+    """Places of turns of other dialogues, every one that says something equally likely: (examples, count)."""
+    spoken = np.flatnonzero(examples.turns.sizes > 1)  # a blank turn is its end mark alone
+    first = np.searchsorted(spoken, examples.turns.first)  # of each dialogue, among the turns that say something
     begin, size = first[examples.dialogue], np.diff(first)[examples.dialogue]
-    others = len(examples.turns) - size
+    others = len(spoken) - size
     if not others.all():
-        raise UsageError("Distractions come from other dialogues, and this training split has only one.")
+        raise UsageError("Distractions come from other dialogues, and in this training split no other says anything.")
     drawn = rng.integers(0, others[:, None], size=(len(examples), count))
-    return drawn + np.where(drawn >= begin[:, None], size[:, None], 0)  # step over the example's own dialogue
+    return np.asarray(spoken[drawn + np.where(drawn >= begin[:, None], size[:, None], 0)])  # step over its own dialogue
 
 
 def insert(examples: Examples, places: Ints, slots: Ints, is_inserted: Flags) -> Examples:
