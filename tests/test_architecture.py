@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +35,12 @@ def test_the_command_line_starts_without_anything_heavy() -> None:
 
 def test_every_public_name_exists() -> None:
     assert all(getattr(turnwise, name) is not None for name in turnwise.__all__)
+
+
+def test_every_name_that_the_reference_promises_exists() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "reference" / "turnwise.md").read_text(encoding="utf-8")
+    names = set(re.findall(r"`tw\.(\w+)`", page))
+    assert {"engage", "study"} <= names <= set(turnwise.__all__)
 
 
 def test_an_unknown_public_name_is_an_attribute_error() -> None:

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 from turnwise.cores import find_cache
 
 if TYPE_CHECKING:
-    from turnwise import corpus, distract, errors, metrics, model, overlap, probe, record, report
+    from turnwise import corpus, distract, engage, errors, metrics, model, overlap, probe, record, report, study
     from turnwise.corpus import Corpus, Dialogue, Turn, load
     from turnwise.errors import TurnwiseError
     from turnwise.record import Origin, Score
 
-_MODULES = ("corpus", "distract", "errors", "metrics", "model", "overlap", "probe", "record", "report")
+_MODULES = (
+    "corpus", "distract", "engage", "errors", "metrics", "model", "overlap", "probe", "record", "report", "study"
+)  # fmt: skip
 _NAMES = {
     "Corpus": "corpus",
     "Dialogue": "corpus",
@@ -39,6 +41,7 @@ __all__ = [
     "TurnwiseError",
     "corpus",
     "distract",
+    "engage",
     "errors",
     "load",
     "metrics",
@@ -47,6 +50,7 @@ __all__ = [
     "probe",
     "record",
     "report",
+    "study",
 ]
 
 

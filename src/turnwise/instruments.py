@@ -60,7 +60,7 @@ def with_weights(result: OfModels, weights: Mapping[str, str]) -> OfModels:
 def naming_models(origin: Origin, weights: Mapping[str, str]) -> Origin:
     """An origin that says which weights were asked, by the names that the models go under."""
     asked = ",".join(f"{name}={own}" for name, own in weights.items())
-    return replace(origin, settings={**origin.settings, "models": asked or None})
+    return origin.having(models=asked or None)
 
 
 # --- The corpus -------------------------------------------------------------------------------------------------------
@@ -270,14 +270,15 @@ def predict_engagement(bench: Bench, wish: EngageWish) -> Path:
 
 def _predictors(bench: Bench, wish: EngageWish) -> tuple[Examples, Examples, dict[str, Predictor]]:
     """What is learnt from, what is predicted, and who predicts: with history, without, and untrained."""
+    from turnwise.model.loading import choose_device, require_torch
+
+    require_torch("Engagement")
     from turnwise.engage.encoder import Encoder
     from turnwise.engage.examples import examples
     from turnwise.engage.fitting import Material, fit_head
     from turnwise.engage.predictor import Predictor
     from turnwise.engage.settings import Settings
-    from turnwise.model.loading import choose_device, require_torch
 
-    require_torch("Engagement")
     corpus = _of_length(bench.corpus, wish.least_turns, wish.most_turns)
     training = examples(_first(corpus.split("train"), wish.train_limit))
     validation, held_out = (examples(_first(corpus.split(name), wish.limit)) for name in ("validation", wish.split))

@@ -33,6 +33,10 @@ class Origin:
     seed: int | None = None
     version: str = field(default_factory=version)
 
+    def having(self, **settings: Any) -> Origin:
+        """The same origin with these settings besides, or in the place of its own."""
+        return replace(self, settings={**self.settings, **settings})
+
     @property
     def signature(self) -> str:
         """The origin as one line, in the manner of sacreBLEU: ``key:value`` joined by bars."""

@@ -319,6 +319,10 @@ def test_a_context_too_long_for_one_model_stops_no_examination(tmp_path: Path) -
     narrow = found.result.to_dict()["models"]["narrow"]["sets"]["mine"]
     assert (narrow["too_long"], narrow["influence_too_long"], narrow["behaviour_too_long"]) == (1, 1, 1)
     assert narrow["influence_ratio"]["value"] is None
+    scores = {**found.result.models["wide"].sets["mine"].scores, **found.result.models["wide"].extras["mine"].scores}
+    assert {"das_ratio", "influence_ratio", "kept_words"} < set(scores)
+    for name, score in scores.items():
+        assert {"model:wide@1", "set:mine", f"metric:{name.replace('_', '-')}"} <= set(score.signature.split("|"))
     wide = found.result.to_dict()["models"]["wide"]["sets"]["mine"]
     assert (wide["influence_too_long"], wide["behaviour_too_long"]) == (0, 0)
     assert [list(one.scores) for one in found.pictures] == [["wide"]]

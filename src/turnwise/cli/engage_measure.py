@@ -138,7 +138,6 @@ def depth(
     """How well remaining depth is predicted: squared error and correlations, beside baselines."""
     from turnwise.engage import examples
     from turnwise.engage.depth import measure_depth
-    from turnwise.engage.estimate import estimate_depth
     from turnwise.engage.fitting import dealt_as_learnt
     from turnwise.engage.output import write_depth
     from turnwise.metrics import Resampling
@@ -152,6 +151,8 @@ def depth(
     held_out, training = (examples(data.split(name)) for name in (split, train_split))
     asked = {**predictors, **untrained(predictors)}
     if dry_run:
+        from turnwise.engage.estimate import estimate_depth
+
         show_estimate(estimate_depth(asked.values(), held_out), json=json)
         return
     how = Resampling(seed=seed or 0)

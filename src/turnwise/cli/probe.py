@@ -113,7 +113,7 @@ def measure(
 
     Encodings are kept, so that what was encoded before is not encoded again; classifiers are fitted anew.
     """
-    from turnwise.model.loading import check_model, choose_device
+    from turnwise.model.loading import check_model, choose_device, require_torch
     from turnwise.probe import Settings, chosen_tasks, examine, examples, write_result
     from turnwise.probe.checkpoints import choices
     from turnwise.probe.measure import CLASSIFIERS, check_apart
@@ -143,6 +143,7 @@ def measure(
     if is_dry:
         _show_plan(training, held_out, list(readings), json=json)
         return
+    require_torch("Probing")
     options = {"device": choose_device(device), "dtype": dtype, "batch_size": batch_size, "quiet": quiet}
     asked = _Models(readings, options)
     asked.check()

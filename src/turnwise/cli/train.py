@@ -231,10 +231,11 @@ def _show_estimate(found: Estimate, *, json: bool) -> None:
 def presets(json: Json = False) -> None:
     """The models of the papers: what each is made of, how it is trained, and how many weights it has."""
     from turnwise.model.loading import require_torch
+
+    require_torch("Counting weights")
     from turnwise.model.network import parameter_count
     from turnwise.model.presets import PRESETS
 
-    require_torch("Counting weights")
     counts = {name: parameter_count(one.settings) for name, one in PRESETS.items()}
     if json:
         print_json(

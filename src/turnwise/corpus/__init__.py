@@ -2,7 +2,7 @@
 
 from turnwise.corpus.dialogue import Corpus, Dialogue, Turn
 from turnwise.corpus.generate import generate
-from turnwise.corpus.load import load
+from turnwise.corpus.load import from_dataset, load
 from turnwise.corpus.split import resplit
 from turnwise.corpus.summary import CorpusSummary, summarise
 from turnwise.corpus.turns import Sample, Samples, merge_turns, samples
@@ -15,6 +15,7 @@ __all__ = [
     "Sample",
     "Samples",
     "Turn",
+    "from_dataset",
     "generate",
     "load",
     "merge_turns",

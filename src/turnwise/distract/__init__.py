@@ -45,3 +45,7 @@ def __getattr__(name: str) -> Any:
     if name in _WITH_TORCH:
         return getattr(import_module(f"turnwise.distract.{_WITH_TORCH[name]}"), name)
     raise AttributeError(f"module 'turnwise.distract' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from turnwise.corpus import Corpus
 from turnwise.distract.influence import (
@@ -18,7 +19,7 @@ from turnwise.distract.influence import (
 from turnwise.distract.measure import Measured, Progress, Scoring, attention_portions, measure
 from turnwise.distract.portions import Portion
 from turnwise.distract.report import Picture, picture, picture_case
-from turnwise.distract.result import DistractResult, Extras, das_ratios, summarise
+from turnwise.distract.result import DistractResult, Extras, das_ratios, origin_of, summarise
 from turnwise.distract.sets import NINE, ORIGINAL, DistractingSet, Maker, chosen_names
 from turnwise.errors import UsageError
 from turnwise.metrics import Resampling
@@ -113,10 +114,11 @@ def examine(
     cases = sum(len(portion.cases) for one in sets for portion in all_portions(one, wish))
     stages = Stages(progress, len(models) * cases)
     measured = measure(models, sets, scoring=wish.scoring, work=work, progress=stages.next())
-    extras = {name: _extras(model, sets, measured, name, wish, work, stages) for name, model in models.items()}
+    origin = _origin(sets, wish)
+    extras = {name: _extras(model, sets, measured, name, wish, origin, work, stages) for name, model in models.items()}
     settings = {name: dict(getattr(model, "settings", {})) for name, model in models.items()}
     about = {"settings": settings, "sets": {one.name: {"fingerprint": one.fingerprint, **one.about} for one in sets}}
-    result = summarise(measured, origin=_origin(sets, wish), resampling=wish.resampling, extras=extras, about=about)
+    result = summarise(measured, origin=origin, resampling=wish.resampling, extras=extras, about=about)
     chosen = _picture_set(sets)
     case = picture_case(chosen.cases)
     pictures = [] if case is None else [picture(models, case, wish.scoring)]
@@ -141,6 +143,7 @@ def _extras(
     measured: Sequence[Measured],
     name: str,
     wish: Wish,
+    origin: Origin,
     work: Path | None,
     stages: Stages,
 ) -> dict[str, Extras]:
@@ -157,13 +160,13 @@ def _extras(
     for one in sets:
         if one.name == ORIGINAL:
             continue
-        extras = Extras()
+        extras, seen = Extras(), next(each for each in measured if (each.model, each.name) == (name, one.name))
+        how: dict[str, Any] = {"origin": origin_of(origin, seen), "resampling": wish.resampling}
         if wish.has_influence:
-            extras += influence(model, one.cases, resampling=wish.resampling, work=work, progress=stages.next())
+            extras += influence(model, one.cases, work=work, progress=stages.next(), **how)
         if wish.has_behaviour:
-            ratios = next(das_ratios(each) for each in measured if (each.model, each.name) == (name, one.name))
             written = respond(model, one.cases, work=work, progress=stages.next())
             before = unread(model, one.cases)
-            extras += behaviour(said, written, one.cases, unread=before, ratios=ratios, resampling=wish.resampling)
+            extras += behaviour(said, written, one.cases, unread=before, ratios=das_ratios(seen), **how)
         found[one.name] = extras
     return found

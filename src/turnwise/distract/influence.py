@@ -75,7 +75,7 @@ def influence(
 
     With a `work` folder, what was done there before is not done again.
     """
-    how: dict[str, Any] = {"resampling": resampling or Resampling(), "origin": origin}
+    where, how = origin or Origin(), resampling or Resampling()
     used = _with_both(cases)
     falls: list[Falls | None] = []
     for portion in influence_portions(cases):
@@ -88,10 +88,11 @@ def influence(
     dialogues = [one[0] for one in whole]
     sizes = np.array([[np.abs(part).mean() for part in one[1:]] for one in whole]).reshape(-1, 2)
     means = np.array([[part.mean() for part in one[1:]] for one in whole]).reshape(-1, 2)
+    shared: dict[str, Any] = {"clusters": dialogues, "resampling": how}
     return Influence(
-        ratio_score(sizes[:, 0], sizes[:, 1], clusters=dialogues, **how).within(0),
-        mean_score(means[:, 0], clusters=dialogues, **how),
-        mean_score(means[:, 1], clusters=dialogues, **how),
+        ratio_score(sizes[:, 0], sizes[:, 1], origin=where.having(metric="influence-ratio"), **shared).within(0),
+        mean_score(means[:, 0], origin=where.having(metric="distraction-fall"), **shared),
+        mean_score(means[:, 1], origin=where.having(metric="history-fall"), **shared),
         too_long=len(used) - len(read),
         cut=len(read) - len(whole),
         turns_cut=sum(one is None for _, fall in read for one in fall),
@@ -233,7 +234,7 @@ def behaviour(
     A response that is None could not be written, and of a context with so many `unread` turns no distraction may be
     read: such contexts are left out and counted.
     """
-    how: dict[str, Any] = {"resampling": resampling or Resampling(), "origin": origin}
+    where = origin or Origin()
     given = [place for place, case in enumerate(cases) if case.distractions]
     written = {
         place: (one, other)
@@ -245,12 +246,14 @@ def behaviour(
     dialogues = [cases[place].dialogue for place in pairs]
     shared = np.array([_shared(*pair) for pair in pairs.values()])
     is_changed = np.array([one != other for one, other in pairs.values()], dtype=bool)
+    how: dict[str, Any] = {"clusters": dialogues, "resampling": resampling or Resampling()}
     related = None
     if ratios is not None:
-        related = correlate(1 - shared, np.asarray(ratios, dtype=float)[list(pairs)], clusters=dialogues, **how)
+        found = np.asarray(ratios, dtype=float)[list(pairs)]
+        related = correlate(1 - shared, found, origin=where.having(metric="change-with-das-ratio"), **how)
     return Behaviour(
-        mean_score(is_changed, clusters=dialogues, **how),
-        mean_score(shared, clusters=dialogues, **how).within(0, 1),
+        mean_score(is_changed, origin=where.having(metric="changed-share"), **how),
+        mean_score(shared, origin=where.having(metric="kept-words"), **how).within(0, 1),
         related,
         too_long=len(given) - len(written),
         cut=len(written) - len(pairs),

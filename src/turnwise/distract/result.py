@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -171,18 +171,21 @@ def set_result(measured: Measured, origin: Origin, resampling: Resampling) -> Se
     has_history, is_read = ~np.isnan(history), measured.column("tokens") > 0
     is_used = has_history & ~np.isnan(distraction)
     undefined = int(np.isnan(das_ratios(measured)[is_used]).sum())
-    where = _origins(origin, measured)
+    where = origin_of(origin, measured)
     how: dict[str, Any] = {"clusters": _chosen(measured.dialogues, is_used), "resampling": resampling}
     ratios = das_ratios(measured)[is_used]
     means = np.exp(distraction[is_used]), np.exp(history[is_used])
     scores = {
-        "das_ratio": mean_score(ratios, origin=where("das-ratio"), **how).within(0),
+        "das_ratio": mean_score(ratios, origin=where.having(metric="das-ratio"), **how).within(0),
         "das_ratio_of_means": ratio_score(
-            *means, origin=where("das-ratio-of-means"), undefined=NO_RATIO if is_used.any() else NONE_USED, **how
+            *means,
+            origin=where.having(metric="das-ratio-of-means"),
+            undefined=NO_RATIO if is_used.any() else NONE_USED,
+            **how,
         ).within(0),
-        "das_ratio_median": median_score(ratios, origin=where("das-ratio-median"), **how),
+        "das_ratio_median": median_score(ratios, origin=where.having(metric="das-ratio-median"), **how),
         **_percentages(measured, ("distraction", "history", "first", "last"), is_used, origin, resampling),
-        "perplexity": _perplexity(measured, where("perplexity"), resampling),
+        "perplexity": _perplexity(measured, where.having(metric="perplexity"), resampling),
     }
     had_history, had_distraction = measured.column("turns_before") > 0, measured.column("put_in") > 0
     no_history, none_put_in = is_read & ~had_history, is_read & had_history & ~had_distraction
@@ -195,7 +198,7 @@ def original_result(measured: Measured, origin: Origin, resampling: Resampling) 
     """One model on the contexts as they are."""
     has_history, is_read = ~np.isnan(measured.column("history")), measured.column("tokens") > 0
     scores = {
-        "perplexity": _perplexity(measured, _origins(origin, measured)("perplexity"), resampling),
+        "perplexity": _perplexity(measured, origin_of(origin, measured).having(metric="perplexity"), resampling),
         **_percentages(measured, ("history", "first", "last"), has_history, origin, resampling),
     }
     had_history = measured.column("turns_before") > 0
@@ -207,13 +210,13 @@ def original_result(measured: Measured, origin: Origin, resampling: Resampling) 
 def _percentages(
     measured: Measured, names: Sequence[str], is_used: Flags, origin: Origin, resampling: Resampling
 ) -> dict[str, Score]:
-    dialogues, where = _chosen(measured.dialogues, is_used), _origins(origin, measured)
+    dialogues, where = _chosen(measured.dialogues, is_used), origin_of(origin, measured)
     return {
         f"{name}_percent": mean_score(
             100 * np.exp(measured.column(name)[is_used]),
             clusters=dialogues,
             resampling=resampling,
-            origin=where(f"{name}-percent"),
+            origin=where.having(metric=f"{name}-percent"),
         ).within(0)
         for name in names
     }
@@ -246,7 +249,7 @@ def compared(
             clusters=base.dialogues,
             test="bootstrap",
             resampling=resampling,
-            origin=_origins(origin, base)("das-ratio-of-means"),
+            origin=origin_of(origin, base).having(metric="das-ratio-of-means"),
         )
         for name in others
         for key, base in by[first].items()
@@ -276,10 +279,9 @@ def _perplexity(measured: Measured, origin: Origin, resampling: Resampling) -> S
     )
 
 
-def _origins(origin: Origin, measured: Measured) -> Callable[[str], Origin]:
-    """Origins that say which number of which model on which set."""
-    said = {"model": measured.identity, "set": measured.name}
-    return lambda metric: replace(origin, settings={**origin.settings, **said, "metric": metric})
+def origin_of(origin: Origin, measured: Measured) -> Origin:
+    """Where the numbers of one model on one set come from."""
+    return origin.having(model=measured.identity, set=measured.name)
 
 
 def _heads(heads: Heads | None) -> dict[str, Any]:

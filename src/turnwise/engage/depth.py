@@ -6,17 +6,19 @@ Errors and correlations are pooled over all turns of all dialogues; intervals re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from turnwise.engage.baselines import DEPTH_BASELINES, mean_length
 from turnwise.engage.examples import Examples
-from turnwise.engage.predictor import Predictor
 from turnwise.engage.protocol import Floats
 from turnwise.metrics import Resampling, correlate, mean_score
 from turnwise.record import Origin, Score
+
+if TYPE_CHECKING:
+    from turnwise.engage.predictor import Predictor
 
 ENDS = (1, 2, 3)  # first and last turns that Figure 3 looks at
 KINDS = ("pearson", "spearman")
@@ -84,12 +86,12 @@ def measure_depth(
             np.concatenate(one.predict(dialogues, progress=progress)),
             held_out,
             how,
-            replace(origin, settings={**origin.settings, "model": one.name, **one.settings.signed()}),
+            origin.having(model=one.name, **one.settings.signed()),
         )
         for name, one in predictors.items()
     }
     baselines = {
-        name: _measured(scores, held_out, how, replace(origin, settings={**origin.settings, "model": name}))
+        name: _measured(scores, held_out, how, origin.having(model=name))
         for name, scores in _baselines(held_out, training).items()
     }
     return DepthResult(models, baselines, held_out, origin)

@@ -310,7 +310,7 @@ def _share(score: Score, ceiling: Score) -> Score:
 
 
 def _of(origin: Origin, rater: str) -> Origin:
-    return replace(origin, settings={**origin.settings, "rater": rater})
+    return origin.having(rater=rater)
 
 
 def _joined(*notes: str) -> str:

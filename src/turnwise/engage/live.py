@@ -7,14 +7,16 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from turnwise.engage.examples import Ints
-from turnwise.engage.predictor import Predictor
 from turnwise.engage.protocol import Dialogue, Floats
 from turnwise.errors import UsageError
+
+if TYPE_CHECKING:
+    from turnwise.engage.predictor import Predictor
 
 Errors = np.ndarray[Any, np.dtype[np.float64]]
 

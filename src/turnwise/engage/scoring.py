@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,9 @@ from turnwise.atomic import whole_file
 from turnwise.corpus import Corpus
 from turnwise.corpus.turns import conversation
 from turnwise.engage.examples import runs
-from turnwise.engage.predictor import Predictor
+
+if TYPE_CHECKING:
+    from turnwise.engage.predictor import Predictor
 
 AT_ONCE = 1024  # dialogues scored and kept together, at most,
 TURNS_AT_ONCE = 16_384  # and messages, unless one dialogue alone has more

@@ -131,10 +131,10 @@ def score_pairs(
     options = options or Options()
     _check(options, test)
     names, notes = _available(_known(metrics))
-    notes = (*notes, *_without_punkt(names, options))
     if compare is not None:
         pairs, compare = _alike(pairs, compare)
     first = measure(pairs, names, options)
+    notes = (*notes, *_without_punkt(names, options))  # only now is it known that the libraries are there at all
     scores = {name: _scored(name, one, pairs, options, resampling) for name, one in first.items()}
     notes = (*notes, *_skipped(scores, pairs))
     if compare is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -25,7 +24,7 @@ def group_scores(
     for group in GROUPS:
         names = [name for name in own if difficulty.get(name) == group and own[name].all.any()]
         said = {"group": group, "tasks": len(names), "metric": "mean-micro-f1"}
-        where = replace(origin, settings={**origin.settings, **said})
+        where = origin.having(**said)
         if not names:
             found[group] = Score.missing(f"no {group} task was probed", signature=where.signature)
             continue

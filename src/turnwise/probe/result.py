@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -221,7 +221,7 @@ def _task(
         # What the model itself reads at most is not what it was given here.
         own = {f"model_{key}" if key in origin.settings else key: value for key, value in one.settings.items()}
         said = {"task": name, "model": one.identity, **own, "features": what, "metric": "micro-f1"}
-        where = replace(origin, settings={**origin.settings, **said})
+        where = origin.having(**said)
         parts = f1_parts(counts)
         return ratio_score(
             *parts, clusters=measured.held_out.dialogues, resampling=how, origin=where, bounds=(0.0, 1.0)
@@ -265,7 +265,7 @@ def _untrained_mean(name: str, found: Mapping[str, Mapping[str, TaskResult]]) ->
 def _groups(
     one: Probed, difficulty: Mapping[str, str], measured: Measured, origin: Origin, how: Resampling
 ) -> dict[str, Score]:
-    where = replace(origin, settings={**origin.settings, "model": one.identity})
+    where = origin.having(model=one.identity)
     dialogues = measured.held_out.dialogues
     return group_scores(one.own, difficulty, dialogues=dialogues, origin=where, resampling=how)
 
@@ -287,6 +287,6 @@ def _compared(measured: Measured, origin: Origin, how: Resampling) -> dict[str, 
 def _paired(
     first: Answered, second: Answered, name: str, measured: Measured, origin: Origin, how: Resampling
 ) -> Comparison:
-    where = replace(origin, settings={**origin.settings, "task": name, "metric": "micro-f1"})
+    where = origin.having(task=name, metric="micro-f1")
     sides = (f1_parts(one[name].all) for one in (first, second))
     return compare_ratios(*sides, clusters=measured.held_out.dialogues, test="bootstrap", resampling=how, origin=where)

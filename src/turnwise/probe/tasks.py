@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from turnwise.errors import UsageError, unknown_name
+from turnwise.errors import MissingExtraError, UsageError, unknown_name
 from turnwise.probe.examples import Examples, Position, domain_of
 
 Family = Literal["semantic", "information", "downstream"]
@@ -176,8 +176,10 @@ def entity_values(position: Position) -> Iterable[str]:
 
 def personal_words(training: Examples) -> Labeller:
     """The persona's words without stop words."""
-    from sklearn.feature_extraction import text
-
+    try:
+        from sklearn.feature_extraction import text
+    except ImportError as error:
+        raise MissingExtraError("The list of stop words", "models") from error
     stop_words: frozenset[str] = text.ENGLISH_STOP_WORDS
 
     @lru_cache(maxsize=1 << 12)
@@ -198,18 +200,18 @@ TASKS: Mapping[str, Task] = {
     "RecentTopic": Task("What is the conversation about now?", "information", "hard", STATE, True, recent_topics),
     "AllTopics": Task("What was talked about so far?", "information", "medium", STATE, True, all_topics),
     "NumAllTopics": Task("How many topics has the whole dialogue?", "information", "easy", TOPICS, False, topic_count),
-    "IsMultiTopic": Task("Has the whole dialogue more than one?", "information", "easy", TOPICS, False, is_multi_topic),
-    "RecentSlots": Task("What did the user just tell?", "information", "medium", STATE, True, recent_slots),
-    "RecentValues": Task("With which details?", "information", "hard", STATE, True, recent_values),
-    "NumRecentInfo": Task("How much did the user just tell?", "information", "medium", STATE, False, recent_count),
-    "AllSlots": Task("What did the user tell so far?", "information", "hard", STATE, True, all_slots),
-    "AllValues": Task("With which details?", "information", "hard", STATE, True, all_values),
-    "NumAllInfo": Task("How much did the user tell so far?", "information", "hard", STATE, False, all_count),
-    "RepeatInfo": Task("What of it had been told before?", "information", "easy", STATE, True, repeated),
-    "NumRepeatInfo": Task("How much of it had been told before?", "information", "easy", STATE, False, repeated_count),
+    "IsMultiTopic": Task("Has the dialogue several?", "information", "easy", TOPICS, False, is_multi_topic),
+    "RecentSlots": Task("Which slots did the user just give?", "information", "medium", STATE, True, recent_slots),
+    "RecentValues": Task("Which values did the user just give?", "information", "hard", STATE, True, recent_values),
+    "NumRecentInfo": Task("How much did the user just give?", "information", "medium", STATE, False, recent_count),
+    "AllSlots": Task("Which slots did the user give so far?", "information", "hard", STATE, True, all_slots),
+    "AllValues": Task("Which values did the user give so far?", "information", "hard", STATE, True, all_values),
+    "NumAllInfo": Task("How much did the user give so far?", "information", "hard", STATE, False, all_count),
+    "RepeatInfo": Task("Which slots are given again?", "information", "easy", STATE, True, repeated),
+    "NumRepeatInfo": Task("How many slots are given again?", "information", "easy", STATE, False, repeated_count),
     "ActionSelect": Task("What will the system do next?", "downstream", "hard", ACTS, True, actions),
-    "EntitySlots": Task("With which slots?", "downstream", "hard", ACTS, True, entity_slots),
-    "EntityValues": Task("With which values?", "downstream", "hard", ACTS, True, entity_values),
+    "EntitySlots": Task("Which slots will the system mention?", "downstream", "hard", ACTS, True, entity_slots),
+    "EntityValues": Task("Which values will the system mention?", "downstream", "hard", ACTS, True, entity_values),
     "PersonalInfo": Task("Which persona does it show?", "information", "hard", PERSONA, True, fit=personal_words),
 }
 # fmt: on
@@ -250,6 +252,6 @@ def carried(tasks: Mapping[str, Task], examples: Examples) -> dict[str, int | st
         try:
             rule = rule_of(task, examples, examples.annotations)
             found[name] = len({label for one in examples.positions for label in rule(one)})
-        except UsageError as error:
+        except (UsageError, MissingExtraError) as error:
             found[name] = str(error)
     return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +93,7 @@ def tie_study(
     how = resampling or Resampling()
 
     def share(kept: np.ndarray[Any, Any], choice: str) -> Score:
-        where = replace(origin, settings={**origin.settings, "choice": choice})
+        where = origin.having(choice=choice)
         some = [item for item, is_in in zip(items, kept, strict=True) if is_in]
         return mean_score((choices == choice)[kept], clusters=some, resampling=how, origin=where)
 

@@ -9,6 +9,7 @@ from turnwise.study.book import Step
 from turnwise.study.compare import Compared, compare
 from turnwise.study.folders import Placed, read_runs
 from turnwise.study.gate import Gate, Passage, pass_gates, read_gates, to_junit
+from turnwise.study.interop import to_evaluate, to_lm_eval, to_mlflow, to_model_card
 from turnwise.study.plan import Plan, plan_of, read_plan
 from turnwise.study.running import Study, Watcher, run_study
 
@@ -28,5 +29,9 @@ __all__ = [
     "read_plan",
     "read_runs",
     "run_study",
+    "to_evaluate",
     "to_junit",
+    "to_lm_eval",
+    "to_mlflow",
+    "to_model_card",
 ]

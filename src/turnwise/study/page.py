@@ -69,7 +69,7 @@ def _recorded(section: Section, step: Step, plan: Mapping[str, Any]) -> Section:
         **{f"model_{_joined(name)}": _options(_recipe(one), {}) for name, one in trained.items()},
     }
     kept = {key: value for key, value in given.items() if value}
-    return replace(section, origin=replace(section.origin, settings={**section.origin.settings, **kept}))
+    return replace(section, origin=section.origin.having(**kept))
 
 
 def _options(options: Mapping[str, Any], usual: Mapping[str, Any]) -> str:

@@ -1,0 +1,78 @@
+"""Without the extras, what needs them says in one line which one to install."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXTRAS = (
+    "accelerate", "datasets", "gguf", "krippendorff", "mlflow", "nltk", "pyspark", "rouge_score", "safetensors",
+    "sklearn", "tensorboard", "tokenizers", "torch", "transformers",
+)  # fmt: skip
+MODELS, METRICS = "turnwise[models]", "turnwise[metrics]"
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command line as if nothing but the base install were there: importing an extra fails."""
+    code = (
+        "import sys\n"
+        f"sys.modules.update(dict.fromkeys({EXTRAS}))\n"
+        "import importlib.metadata as metadata\n"
+        "known = metadata.version\n"
+        "def version(name):\n"
+        f"    if name.replace('-', '_') in {EXTRAS}:\n"
+        "        raise metadata.PackageNotFoundError(name)\n"
+        "    return known(name)\n"
+        "metadata.version = version\n"
+        "from turnwise.cli import main\n"
+        "main()\n"
+    )
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize(
+    ("command", "extra"),
+    [
+        ("presets", MODELS),
+        ("train concierge --out run", MODELS),
+        ("perplexity model concierge", MODELS),
+        ("generate model concierge --out said.jsonl", MODELS),
+        ("distract measure model --corpus concierge", MODELS),
+        ("probe measure model --corpus concierge", MODELS),
+        ("engage train concierge --frozen --out engaged", MODELS),
+        ("engage score model concierge", MODELS),
+        ("engage depth model --corpus concierge", MODELS),
+        ("engage evaluate model --human rated.csv", MODELS),
+        ("engage rank model said.jsonl", MODELS),
+        ("engage watch model", MODELS),
+        ("metrics said.txt said.txt --metrics rouge-1", METRICS),
+        ("metrics said.txt said.txt --metrics bleu-2-overlap", METRICS),
+        ("metrics said.txt said.txt --metrics meteor-stem", METRICS),
+        ("overlap measure concierge --engine spark", "turnwise[spark]"),
+    ],
+)
+def test_a_command_without_its_extra_says_what_to_install(tmp_path: Path, command: str, extra: str) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "said.txt").write_text("hello there\n")
+    (tmp_path / "said.jsonl").write_text('{"context": ["hello"], "candidates": ["a", "b"]}\n')
+    (tmp_path / "rated.csv").write_text("query,response,score\nhello,hi,3\n")
+    done = run(tmp_path, *command.split())
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert f"pip install '{extra}'" in done.stderr
+
+
+def test_tasks_that_need_an_extra_are_not_counted_and_say_so(tmp_path: Path) -> None:
+    done = run(tmp_path, "probe", "tasks", "--corpus", "concierge", "--limit", "20", "--json")
+    assert done.returncode == 0, done.stderr
+    assert MODELS in done.stdout
+
+
+def test_a_study_leaves_out_what_needs_an_extra(tmp_path: Path) -> None:
+    done = run(tmp_path, "study", "--corpus", "concierge", "--out", "study", "--quiet")
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
