@@ -1,4 +1,4 @@
-"""How hard equation 9 pulls at attention beside cross-entropy, before anything is learnt: the start of docs/results.md.
+"""How hard equation 9 pulls at attention beside cross-entropy, before anything is learnt.
 
     python examples/attention_pull.py dailydialog/
 
