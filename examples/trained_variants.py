@@ -52,6 +52,7 @@ SMALL = {
     "batch_size": 64,
 }
 SMALL_EPOCHS = 6
+CONTEXT_TOKENS = 192
 PAPER = Path(__file__).with_name("trained_variants_paper.json")  # its Table 3: Ubuntu, one seed
 COPIED = "dynamic-ui+0.7"  # its random cells are those of `non-hier`, in Table 4 to the digit
 RANDOM = ("random-0.5", "random-0.7", "random-1.0")
@@ -342,11 +343,16 @@ def main() -> None:
     parser.add_argument("--size", choices=ROWS, default="paper", help="of models; small: for a CPU")
     parser.add_argument("--name", default="dailydialog", help="of the corpus, in rows and tables")
     parser.add_argument("--variants", nargs="+", default=["presets"], help=f"names, or {', '.join(GROUPS)}")
-    parser.add_argument("--context-tokens", type=int, default=192, help="of a context, its last so many are read")
+    parser.add_argument(
+        "--context-tokens", type=int, default=CONTEXT_TOKENS, help="of a context, its last so many are read"
+    )
     parser.add_argument("--table", choices=TABLES)
     arguments = parser.parse_args()
     rows = ROWS[arguments.size]
+    if arguments.out is None and arguments.context_tokens != CONTEXT_TOKENS:
+        parser.error("Another --context-tokens is a trial: give --out, so that its rows do not pass for the study's.")
     arguments.out = arguments.out or rows
+    arguments.work = arguments.work / arguments.size
     if arguments.table:
         print(TABLES[arguments.table](_alike(side_by_side.read(arguments.out), rows)))
         return
@@ -355,12 +361,12 @@ def main() -> None:
 
 
 def _alike(rows: list[dict[str, Any]], path: Path) -> list[dict[str, Any]]:
-    """Rows that stand beside each other must have been trained alike: all of a preset on a corpus by one recipe."""
-    recipes: dict[tuple[str, str], dict[str, Any]] = {}
+    """Rows that stand beside each other must be alike: all of a preset on a corpus of one size and one recipe."""
+    known: dict[tuple[str, str], tuple[Any, Any]] = {}
     for row in rows:
-        key = row["corpus"], Variant.parse(row["variant"]).preset
-        if recipes.setdefault(key, row["recipe"]) != row["recipe"]:
-            raise SystemExit(f"{' '.join(key)}: rows of two recipes. Delete those of one from {path.name}.")
+        key, made = (row["corpus"], Variant.parse(row["variant"]).preset), (row["settings"], row["recipe"])
+        if known.setdefault(key, made) != made:
+            raise SystemExit(f"{' '.join(key)}: rows of two sizes or recipes. Delete those of one from {path.name}.")
     return rows
 
 

@@ -53,7 +53,7 @@ class Fake:
             for context, said in self._both(contexts, responses)
         ]
 
-    def unread_turns(self, contexts: Sequence[Context], responses: Sequence[str]) -> list[int]:
+    def unread_turns(self, contexts: Sequence[Context], responses: Sequence[str] | None) -> list[int]:
         self._all_fit(contexts)
         return [len(context) - len(self._read(context)) for context in contexts]
 

@@ -131,6 +131,14 @@ def test_accumulated_steps_weigh_the_attention_once(tmp_path: Path) -> None:
     assert torch.allclose(one, two, atol=1e-6)
 
 
+def test_the_attention_weighs_as_much_in_an_epochs_last_and_partial_step(tmp_path: Path) -> None:
+    """Four rows in one micro-batch, where four micro-batches would make a whole step."""
+    named = {"num_train_epochs": 1, "per_device_train_batch_size": 4, "optim": "sgd"}
+    rows = [row("gpt2", seed) for seed in range(4)]
+    one, two = (_step(tmp_path, rows, **named, gradient_accumulation_steps=steps) for steps in (1, 4))
+    assert torch.allclose(one, two, atol=1e-6)
+
+
 def _step(folder: Path, rows: list[dict[str, Any]], **named: Any) -> torch.Tensor:
     trained = model("gpt2").apply(_without_dropout)
     options = arguments(folder, learning_rate=0.1, max_grad_norm=0.0, **named)

@@ -78,6 +78,21 @@ def test_random_distractions_come_from_other_dialogues_and_say_something_else() 
         )
 
 
+def test_the_only_turns_of_others_are_found_among_thousands_of_the_dialogues_own() -> None:
+    corpus = Corpus.of(
+        [dialogue("long", *(f"own {n}" for n in range(4000))), dialogue("n2", "k", "l")], name="training"
+    )
+    made = Maker(corpus[:1], corpus, is_last_only=True).make("random-1.0")
+    drawn = {case.context[place] for case in made.cases for place in case.distractions}
+    assert drawn <= {"k", "l"}
+    assert drawn
+
+
+@pytest.mark.parametrize("name", ["random-0.9996", "random-0.1234", "random-1.0", "random-0.7-4", "random-0.0000001"])
+def test_a_set_is_called_what_it_was_asked_for(name: str) -> None:
+    assert str(SetName.parse(name)) == name
+
+
 def test_a_turn_without_words_is_no_distraction() -> None:
     training = Corpus.of([dialogue("n1", "  ", "k", ""), dialogue("n2", "\n", "l")], name="training")
     made = Maker(TEST, training, seed=0).make("random-1.0")

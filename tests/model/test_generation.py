@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from tests.model import reference
 from tests.model.samples import WORDS, batch_of, network, samples, tiny
 
+from turnwise.errors import UsageError
 from turnwise.model.generation import NEVER, generate, kept_shares, sample
 from turnwise.model.network import Seq2Seq
 from turnwise.model.presets import PRESETS
@@ -115,6 +117,23 @@ def test_seeds_give_other_samples_and_the_same_seed_the_same() -> None:
     model, batch = network(tiny("static")), batch_of((TURNS, []), ([[5]], []))
     first, again, other = (generate(model, batch, Decoding("sample", seed=seed)) for seed in (0, 0, 1))
     assert first == again != other
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"method": "bean"}, "Did you mean 'beam'"),
+        ({"beams": 0}, "beams is 0, expected 1 or more"),
+        ({"max_tokens": 0}, "max_tokens is 0, expected 1 or more"),
+        ({"temperature": 0.0}, "temperature is 0.0, expected a number over 0"),
+        ({"temperature": float("nan")}, "temperature is nan"),
+        ({"top_k": -1}, "top_k is -1, expected 0 or more"),
+        ({"top_p": 1.5}, "top_p is 1.5, expected a share"),
+    ],
+)
+def test_a_decoding_that_means_nothing_is_refused(values: dict[str, Any], told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        Decoding(**values)
 
 
 def test_sampling_at_no_temperature_is_nearly_greedy() -> None:

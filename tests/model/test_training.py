@@ -177,6 +177,8 @@ def test_the_best_can_be_chosen_by_bleu(
     script = iter([0.0, 2.0, 3.0, 1.0])
     monkeypatch.setattr("turnwise.model.evaluation.Questions.bleu_2", lambda *given: next(script))
     assert run(corpus, settings, recipe, tmp_path / "run", best_by="bleu-2").best_epoch == 2
+    with pytest.raises(UsageError, match="needs responses to score"):
+        run(corpus, settings, recipe, tmp_path / "none", best_by="bleu-2", bleu_samples=0)
 
 
 def moved(folder: Path, *names: str) -> float:

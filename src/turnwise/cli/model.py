@@ -36,6 +36,8 @@ PERPLEXITY_EPILOG = (
     "… perplexity HuggingFaceTB/SmolLM2-135M chats.jsonl --split all --json"
 )
 
+BEAMS = 4  # of beam search, where nothing else is asked for
+
 Model = Annotated[
     str, typer.Argument(help="A folder written by turnwise train, or a Hugging Face path or name.", metavar="MODEL")
 ]
@@ -107,7 +109,7 @@ def generate(
     out: Annotated[Path, typer.Option("--out", help="JSONL file: dialogue, context, hypothesis, reference.")],
     split: SplitOption = "test",
     method: Annotated[str, typer.Option("--method", help="greedy, beam or sample.")] = "greedy",
-    beams: Annotated[int, typer.Option("--beams", min=1, help="Of beam search.")] = 4,
+    beams: Annotated[int, typer.Option("--beams", min=1, help="Of beam search.")] = BEAMS,
     temperature: Annotated[float, typer.Option("--temperature", min=0.01, help="Of sampling.")] = 1.0,
     top_k: Annotated[int, typer.Option("--top-k", min=0, help="Of sampling; 0: all words.")] = 0,
     top_p: Annotated[float, typer.Option("--top-p", min=0, max=1, help="Of sampling.")] = 1.0,
@@ -136,11 +138,12 @@ def generate(
     check_model(model)
     quiet = quiet or json
     reading = {"window": window, "joining": joining, "separator": separator}
-    chosen: Any = _method(method)
     sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed or 0}
-    decoding = Decoding(chosen, beams=beams, max_tokens=max_tokens, **sampling)  # type: ignore[arg-type]
+    decoding = Decoding(method, beams=beams, max_tokens=max_tokens, **sampling)  # type: ignore[arg-type]
     if method != "sample" and (temperature, top_k, top_p, seed) != (1.0, 0, 1.0, None):
         raise UsageError("--temperature, --top-k, --top-p and --seed are of sampling. Give --method sample with them.")
+    if method != "beam" and beams != BEAMS:
+        raise UsageError("--beams is of beam search. Give --method beam with it.")
     data = load_corpus([corpus], format=format, on_error=on_error, split=split, limit=limit, quiet=quiet)
     asked = _load(model, device=device, dtype=dtype, batch_size=batch_size, quiet=quiet, **reading)
     count = 0
@@ -178,15 +181,6 @@ def _show_unread(found: dict[str, Any]) -> None:
         typer.echo(f"cut: {found['cut']['contexts']:,} contexts lost {found['cut']['turns']:,} of their oldest turns")
     if found["unknown_share"]:
         typer.echo(f"unknown: {found['unknown_share']:.1%} of words")
-
-
-def _method(name: str) -> str:
-    from turnwise.errors import unknown_name
-
-    methods = ("greedy", "beam", "sample")
-    if name not in methods:
-        raise unknown_name("method", name, methods)
-    return name
 
 
 def load_models(given: Sequence[str], **options: Any) -> dict[str, DialogueModel]:

@@ -10,7 +10,8 @@ on the tokens of distractions; `mark_spans` makes one row of it, `collate_with_m
     trainer.attention_loss = AttentionLoss(weight=1.0, reduction="sum")
 
 Attention is that of the positions that predict a response's tokens (labels other than -100), averaged over layers and
-heads, on the tokens before them (causal) or on the encoder's tokens; equation 9 is then the same as everywhere.
+heads, on the tokens before them (causal) or on the encoder's tokens; equation 9 is then the same as everywhere. The
+weights are those after the model's own attention dropout, which makes their squares larger by 1/(1 − p) on average.
 """
 
 from __future__ import annotations
@@ -57,9 +58,12 @@ class AttentionLossMixin:
         return (loss, outputs) if return_outputs else loss
 
     def _pieces(self, num_items_in_batch: Any) -> int:
-        """How many losses the trainer adds up for one step: where it counts tokens, it no longer divides by this."""
+        """How many losses the trainer adds up for this step: where it counts tokens, it no longer divides by this.
+
+        An epoch's last step may have fewer than `gradient_accumulation_steps`.
+        """
         trainer: Any = self
-        return 1 if num_items_in_batch is None else int(trainer.args.gradient_accumulation_steps)
+        return 1 if num_items_in_batch is None else int(trainer.current_gradient_accumulation_steps)
 
 
 def attention_on_mask(

@@ -212,9 +212,9 @@ def _written(model: DialogueModel, cases: Sequence[Case]) -> list[str | None]:
 
 
 def unread(model: DialogueModel, cases: Sequence[Case]) -> list[int]:
-    """How many of each context's oldest turns a model does not read; none of one that does not fit."""
+    """How many of each context's oldest turns a model does not read where it answers; none of one too long."""
     try:
-        return unread_turns(model, [case.context for case in cases], [case.response for case in cases])
+        return unread_turns(model, [case.context for case in cases], None)
     except TooLong as error:
         return _around(error.parts, cases, partial(unread, model), 0)
 

@@ -30,7 +30,7 @@ NINE = (
     *(f"{style}-{place}" for style in ("frequent", "rare") for place in PLACES),
 )
 NAME = re.compile(r"(?P<source>random|frequent|rare|given)-(?P<how>[a-z]+|[\d.]+)(-(?P<count>\d+))?")
-TRIES = 100  # draws before a pool is found to hold nothing but the dialogue's own words
+TRIES = 100  # draws before the pool is searched for turns that are not the dialogue's own
 
 
 class Case(NamedTuple):
@@ -77,8 +77,7 @@ class SetName:
         )
 
     def __str__(self) -> str:
-        how = f"{self.probability:.3g}" if self.place is None else self.place
-        how = how if "." in how or self.place else f"{how}.0"
+        how = np.format_float_positional(self.probability, trim="0") if self.place is None else self.place
         return f"{self.source}-{how}" + (f"-{self.count}" if self.count != COUNT else "")
 
 
@@ -158,14 +157,12 @@ class Maker:
         return language_of(self.training)
 
     @cached_property
-    def _pool(self) -> tuple[list[str], list[str]]:
-        """Turns of the training split, and the dialogue of each."""
+    def _pool(self) -> list[str]:
+        """Turns of the training split."""
         texts = [text or "" for text in self.training.turn_column("text").to_pylist()]
-        names = self.training.table["id"].to_pylist()
-        owners = [name for name, n in zip(names, self.training.turns_per_dialogue, strict=True) for _ in range(n)]
         if not texts:
             raise CorpusError(f"{self.training.name}: expected turns to draw distractions from, found none.")
-        return texts, owners
+        return texts
 
     @cached_property
     def _own(self) -> dict[str, frozenset[str]]:
@@ -181,13 +178,16 @@ class Maker:
         return put_in(case, [text for text, _ in chosen], [slot for _, slot in chosen])
 
     def _drawn(self, dialogue: str, rng: np.random.Generator) -> str:
-        """A turn of another dialogue that is not said in this one."""
-        texts, owners = self._pool
+        """A turn that says something and is not said in this dialogue, and so is another's."""
+        pool, own = self._pool, self._own[dialogue]
         for _ in range(TRIES):
-            place = int(rng.integers(len(texts)))
-            if texts[place].strip() and owners[place] != dialogue and texts[place] not in self._own[dialogue]:
-                return texts[place]
-        raise CorpusError(f"{self.training.name}: expected turns of other dialogues than '{dialogue}', found none.")
+            text = pool[int(rng.integers(len(pool)))]
+            if text.strip() and text not in own:
+                return text
+        others = [text for text in pool if text.strip() and text not in own]
+        if not others:
+            raise CorpusError(f"{self.training.name}: expected turns of other dialogues than '{dialogue}', found none.")
+        return others[int(rng.integers(len(others)))]
 
 
 def put_in(case: Case, texts: Sequence[str], slots: Sequence[int]) -> Case:

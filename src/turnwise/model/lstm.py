@@ -85,6 +85,9 @@ class LSTM(nn.Module):
     def _by_library(self, below: Tensor, length: Tensor, start: State | None) -> Computed:
         """Layer after layer over inputs (steps, batch, n)."""
         steps, batch, _ = below.shape
+        is_ragged = steps > 1 and bool(
+            (length < steps).any()
+        )  # else no row has to be held, as in every step of writing
         hidden, cell = start or State(*below.new_zeros(2, self.layers, batch, self.width).unbind())
         drop = self._drop(below, steps, batch)
         is_over = (torch.arange(steps)[:, None] >= length)[..., None].to(below)
@@ -94,9 +97,10 @@ class LSTM(nn.Module):
             if layer and drop is not None:
                 below = below * drop[layer - 1]
             read, kept = self._weights_of(layer)
-            weights = [torch.cat([read, gates], dim=1), kept, self.bias[layer], none]
             first = hidden[layer, None].contiguous(), cell[layer, None].contiguous()
-            given = torch.cat([below, is_over], dim=2), first, weights
+            if is_ragged:
+                below, read = torch.cat([below, is_over], dim=2), torch.cat([read, gates], dim=1)
+            given = below, first, [read, kept, self.bias[layer], none]
             below, _, last = torch._VF.lstm(*given, True, 1, 0.0, self.training, False, False)
             ended.append(State(below[length - 1, rows], last[0]))
         last_hidden, last_cell = map(torch.stack, zip(*ended, strict=True))

@@ -13,12 +13,14 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from turnwise.errors import UsageError
+from turnwise.errors import UsageError, unknown_name
 
 Context = Sequence[str]
 Floats = np.ndarray[Any, np.dtype[np.float32]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Kind = Literal["token", "static", "dynamic", "transformer"]
+Method = Literal["greedy", "beam", "sample"]
+METHODS = ("greedy", "beam", "sample")
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +73,7 @@ class TooLong(UsageError):
 class Decoding:
     """How a response is generated; sampling is deterministic under its seed."""
 
-    method: Literal["greedy", "beam", "sample"] = "greedy"
+    method: Method = "greedy"
     beams: int = 4
     length_normalised: bool = True  # beams are compared by their mean log-likelihood of a token, not by the sum
     temperature: float = 1.0
@@ -79,6 +81,19 @@ class Decoding:
     top_p: float = 1.0
     max_tokens: int = 40
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise unknown_name("method of decoding", self.method, METHODS)
+        for name, is_sound, expected in (
+            ("beams", self.beams >= 1, "1 or more"),
+            ("max_tokens", self.max_tokens >= 1, "1 or more"),
+            ("temperature", self.temperature > 0, "a number over 0 (for none, decode greedily)"),
+            ("top_k", self.top_k >= 0, "0 or more"),
+            ("top_p", 0 <= self.top_p <= 1, "a share from 0 to 1"),
+        ):
+            if not is_sound:
+                raise UsageError(f"{name} is {getattr(self, name)}, expected {expected}.")
 
 
 @runtime_checkable
@@ -120,8 +135,11 @@ class ReadsOnce(Protocol):
 class TellsUnread(Protocol):
     """A model that can say which turns it would not read; others are taken to read all."""
 
-    def unread_turns(self, contexts: Sequence[Context], responses: Sequence[str]) -> list[int]:
-        """How many of each context's oldest turns are cut away whole when the response is read."""
+    def unread_turns(self, contexts: Sequence[Context], responses: Sequence[str] | None) -> list[int]:
+        """How many of each context's oldest turns are cut away whole when the response is read, or (None) written.
+
+        A model with a window leaves room for what it writes, and so reads less of a context.
+        """
         ...
 
 
@@ -145,8 +163,8 @@ def log_likelihood_sharing(
     return model.log_likelihood(contexts, responses)
 
 
-def unread_turns(model: DialogueModel, contexts: Sequence[Context], responses: Sequence[str]) -> list[int]:
-    """How many of each context's oldest turns a model does not read at all."""
+def unread_turns(model: DialogueModel, contexts: Sequence[Context], responses: Sequence[str] | None) -> list[int]:
+    """How many of each context's oldest turns a model does not read at all where it reads, or writes, a response."""
     return model.unread_turns(contexts, responses) if isinstance(model, TellsUnread) else [0] * len(contexts)
 
 

@@ -48,6 +48,8 @@ class Plan:
     def __post_init__(self) -> None:
         if self.best_by not in BEST_BY:
             raise unknown_name("measure to choose the best by", self.best_by, BEST_BY)
+        if self.best_by == "bleu-2" and self.bleu_samples < 1:
+            raise UsageError(f"bleu_samples is {self.bleu_samples}: what is best by BLEU-2 needs responses to score.")
 
     def origin(self, corpus: Corpus) -> dict[str, Any]:
         """The plan as JSON: what a checkpoint says of where it comes from, and what a resumed run must repeat."""

@@ -94,8 +94,8 @@ class Seq2SeqModel:
         found = zip(self._each(contexts, responses, observe), contexts, strict=True)
         return [Reading(_with_the_cut(one.attention, len(context)), one.likelihood) for one, context in found]
 
-    def unread_turns(self, contexts: Sequence[Context], responses: Sequence[str]) -> list[int]:
-        """How many of each context's oldest turns `context_tokens` cuts away whole."""
+    def unread_turns(self, contexts: Sequence[Context], responses: Sequence[str] | None) -> list[int]:
+        """How many of each context's oldest turns `context_tokens` cuts away whole, whatever the response."""
         limit = self.network.settings.context_tokens
         if limit is None:
             return [0] * len(contexts)

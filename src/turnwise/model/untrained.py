@@ -8,7 +8,7 @@ import torch
 
 from turnwise.errors import UsageError
 from turnwise.model.huggingface.adapter import HuggingFaceModel
-from turnwise.model.protocol import DialogueModel
+from turnwise.model.protocol import Account, DialogueModel
 from turnwise.model.seq2seq import Seq2Seq, Seq2SeqModel
 
 
@@ -24,14 +24,15 @@ def untrained(model: DialogueModel, *, seed: int = 0) -> DialogueModel:
 
 
 def _ours(model: Seq2SeqModel) -> Seq2SeqModel:
-    device = next(model.network.parameters()).device
+    like = next(model.network.parameters())
     name = f"{model.name.partition('@')[0]}-untrained"
     turns, size = model.context_turns, model.batch_size
-    network = Seq2Seq(model.network.settings).to(device).eval()
+    network = Seq2Seq(model.network.settings).to(like.device, like.dtype).eval()
     return Seq2SeqModel(network, model.vocabulary, name=name, batch_size=size, context_turns=turns)
 
 
 def _huggingface(model: HuggingFaceModel) -> HuggingFaceModel:
     network = model.network.model
     made = type(network)(network.config).to(device=network.device, dtype=network.dtype).eval()
-    return replace(model, checkpoint=f"{model.checkpoint}-untrained", network=replace(model.network, model=made))
+    network = replace(model.network, model=made)
+    return replace(model, checkpoint=f"{model.checkpoint}-untrained", network=network, account=Account())

@@ -112,6 +112,15 @@ def test_turns_that_are_not_read_are_told(model: Load) -> None:
     assert loaded.attend(contexts[:1], ["ff"])[0].tokens.tolist() == [0, 0, 2, 2, 2]
 
 
+def test_a_response_to_be_written_leaves_less_room_for_the_context(model: Load) -> None:
+    """A window of 52 has room for 17 turns of three tokens; beside 40 tokens to be written, for four."""
+    loaded, context = model("gpt2", window=52), [f"{letter}{letter}" for letter in "abcdefgh"]
+    assert loaded.unread_turns([context], ["ii"]) == [0]
+    assert loaded.unread_turns([context], None) == [4]
+    list(respond(loaded, plain((*context, "ii"))))
+    assert loaded.account.turns == sum(max(0, turns - 4) for turns in range(1, 9))
+
+
 def test_what_is_longer_than_the_window_is_left_out_and_counted(model: Load) -> None:
     corpus = plain(("aa", "bb"), ("aa", "b" * 40), ("c" * 40, "dd"), ("ee", "ff"))
     found = perplexity(model("gpt2", window=12), corpus)

@@ -124,8 +124,3 @@ def test_a_newline_ends_a_plainly_joined_turn(model: Load) -> None:
 def test_special_tokens_are_not_text(model: Load) -> None:
     ids = model("llama").sampler.reader.tokenizer.encode("<|im_start|>hello<s>", add_special_tokens=False)
     assert model("llama")._text(ids) == "hello"
-
-
-def test_sampling_needs_a_temperature(model: Load) -> None:
-    with pytest.raises(UsageError, match="temperature over 0"):
-        model("gpt2").generate([["hi"]], decoding=Decoding("sample", temperature=0.0))

@@ -116,9 +116,12 @@ class HuggingFaceModel:
         samples = self._noted(self.sampler.pairs(contexts, responses))
         return shared_likelihoods(self.network, samples, groups, self.options.batch_size)
 
-    def unread_turns(self, contexts: Sequence[Context], responses: Sequence[str]) -> list[int]:
-        """How many of each context's oldest turns do not fit into the window."""
-        return [sample.cut for sample in self.sampler.pairs(contexts, responses)]
+    def unread_turns(self, contexts: Sequence[Context], responses: Sequence[str] | None) -> list[int]:
+        """How many of each context's oldest turns do not fit into the window beside a response, given or to come."""
+        if responses is not None:
+            return [sample.cut for sample in self.sampler.pairs(contexts, responses)]
+        room = self._room(Decoding().max_tokens)
+        return [sample.cut for sample in self.sampler.prompts(contexts, room=room)]
 
     def generate(self, contexts: Sequence[Context], *, decoding: Decoding | None = None) -> list[str]:
         """A response to each context. A sample depends on the seed and its context; for another, change the seed."""

@@ -73,8 +73,6 @@ def _processors(decoding: Decoding, samples: Sequence[Sample]) -> Any:
 
     if decoding.method != "sample":
         return LogitsProcessorList()
-    if decoding.temperature <= 0:
-        raise UsageError(f"Sampling needs a temperature over 0, found {decoding.temperature}: for none, use greedy.")
     chosen: list[Any] = [TemperatureLogitsWarper(float(decoding.temperature))]
     chosen += [TopKLogitsWarper(decoding.top_k)] if decoding.top_k else []
     chosen += [TopPLogitsWarper(decoding.top_p)] if decoding.top_p < 1 else []
