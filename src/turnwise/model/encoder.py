@@ -70,10 +70,18 @@ class HierarchicalEncoder(nn.Module):
         longest = -(-int(length.max()) // 8) * 8  # few different shapes
         places = (start[..., None] + torch.arange(longest, device=start.device)).clamp(max=words.shape[1] - 1)
         turns = at_places(words, places.flatten(1)).reshape(length.numel(), longest, -1)
-        said = self.utterance(turns, length.flatten()).last_hidden[-1].view(*length.shape, -1)
-        read = self.context(said, batch.utterances)
+        read = self.context(self._said(turns, length.flatten()).view(*length.shape, -1), batch.utterances)
         memory = Memory(read.hidden.transpose(0, 1), utterance_numbers(batch))
         return Encoding(memory, State(read.last_hidden, read.last_cell), read.last_hidden[-1])
+
+    def _said(self, turns: Tensor, length: Tensor) -> Tensor:
+        """The last state of each turn (turns, width); whatever it is of those that are padding."""
+        if turns.is_cuda:  # which would have to wait for the number of the others
+            last: Tensor = self.utterance(turns, length).last_hidden[-1]
+            return last
+        real = length.nonzero()[:, 0]
+        last = self.utterance(turns[real], length[real]).last_hidden[-1]
+        return last.new_zeros(len(length), last.shape[1]).index_copy(0, real, last)
 
 
 def lstm_over(inputs: int, settings: Settings) -> LSTM:

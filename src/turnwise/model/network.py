@@ -15,6 +15,7 @@ from turnwise.model.encoder import Encoding, HierarchicalEncoder, LSTMEncoder
 from turnwise.model.settings import Settings
 from turnwise.model.transformer import TransformerDecoder, TransformerEncoder, TransformerLayers, Written
 
+ROWS_AT_ONCE = 512  # of states whose scores of all words are held
 ENCODERS = {
     "lstm": LSTMEncoder,
     "bilstm": LSTMEncoder,
@@ -70,18 +71,22 @@ class Seq2Seq(nn.Module):
 
     def loss(self, output: Output, batch: Batch) -> Tensor:
         """Mean cross-entropy over the responses' real tokens."""
-        is_real = real_steps(batch)
-        rows = output.states.flatten(0, 1), self.out.weight, self.out.bias
-        return mean_cross_entropy(*rows, batch.response[:, 1:].flatten(), is_real.flatten())
+        states, targets = output.states.flatten(0, 1), batch.response[:, 1:].flatten()
+        is_real = real_steps(batch).flatten()
+        if not states.is_cuda:  # which would have to wait for their number
+            states, targets, is_real = states[is_real], targets[is_real], is_real[is_real]
+        return mean_cross_entropy(states, self.out.weight, self.out.bias, targets, is_real)
 
     def log_likelihood(self, output: Output, batch: Batch) -> Tensor:
         """The responses' log p(response | context), end tokens included: (batch,)."""
-        real = real_steps(batch)
-        found = output.states.new_zeros(real.shape, dtype=torch.float32)
-        for step in range(real.shape[1]):  # all steps at once would hold (batch, steps, vocabulary)
-            scores = self.logits(output.states[:, step]).float()
-            found[:, step] = -functional.cross_entropy(scores, batch.response[:, step + 1], reduction="none")
-        return (found * real).sum(1)
+        is_real = real_steps(batch)
+        states, targets = output.states[is_real], batch.response[:, 1:][is_real]
+        found = torch.empty(len(targets), device=states.device)
+        for first in range(0, len(targets), ROWS_AT_ONCE):  # all at once would hold (rows, vocabulary)
+            some = slice(first, first + ROWS_AT_ONCE)
+            scores = self.logits(states[some]).float()
+            found[some] = -functional.cross_entropy(scores, targets[some], reduction="none")
+        return torch.zeros(is_real.shape, device=states.device).masked_scatter(is_real, found).sum(1)
 
     def observe(self, batch: Batch) -> tuple[Output, Tensor, Tensor]:
         """Output, attention, and the utterance of each place, over the true responses.

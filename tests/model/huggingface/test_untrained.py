@@ -23,6 +23,7 @@ def test_weights_are_drawn_anew_and_nothing_else_changes(name: str, model: Calla
     assert fresh.name.partition("@")[0] == f"{trained.checkpoint}-untrained"
     assert not np.allclose(fresh.encode(CONTEXTS), trained.encode(CONTEXTS), atol=1e-3)
     assert np.array_equal(fresh.encode(CONTEXTS), again.encode(CONTEXTS))
+    assert isinstance(fresh, HuggingFaceModel)
     fresh.account.contexts = 7
     assert trained.account.contexts == 0
     assert all(torch.equal(weight, before[key]) for key, weight in trained.network.model.state_dict().items())
