@@ -6,6 +6,7 @@
     python examples/trained_variants.py --table presets      # perplexity and BLEU-2 of every preset
     python examples/trained_variants.py --table das          # DAS ratios in the form of the paper's Table 3
     python examples/trained_variants.py --table gains        # each beside its baseline, ours and the paper's
+    python examples/trained_variants.py --table paired       # the same with intervals, on the same dialogues
     python examples/trained_variants.py clean/corpus --name dailydialog --size small --variants control --workers 2
 
 A variant is a preset, ``static-ui``; with a probability of putting distractions into training contexts,
@@ -30,7 +31,7 @@ import math
 import os
 import re
 import statistics
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -195,12 +196,35 @@ def looked(model: Any, data: Any, *, has_attention: bool) -> dict[str, Any]:
 
     if not has_attention:
         return {}
-    found = examine({"model": model}, make_sets(data)).result.to_dict()["models"]["model"]
+    examined = examine({"model": model}, make_sets(data))
+    found = examined.result.to_dict()["models"]["model"]
     left = ("intervals", "heads", "reasons")
     sets = {name: {key: one for key, one in by.items() if key not in left} for name, by in found["sets"].items()}
     for name, by in found["sets"].items():  # equation 8 has its own already
         sets[name]["interval_of_means"] = by["intervals"].get("das_ratio_of_means")
-    return {"original": {key: found["original"][key] for key in ("perplexity", "history_percent")}, "sets": sets}
+    original = {key: found["original"][key] for key in ("perplexity", "history_percent")}
+    return {"original": original, "sets": sets, "dialogues": by_dialogue(examined.measured)}
+
+
+def by_dialogue(measured: Sequence[Any]) -> dict[str, str]:
+    """Sums over each test dialogue's contexts, so that variants can be compared on the same dialogues later.
+
+    Log-likelihood and tokens of the original set; attention on distractions and on History of random-0.7, of contexts
+    that have both. In words, so that a row keeps to few lines.
+    """
+    import numpy as np
+
+    sums = {}
+    sets = {one.name: one for one in measured}
+    for name, keys in (("original", ("log_likelihood", "tokens")), (RANDOM[1], ("distraction", "history"))):
+        one = sets[name]
+        columns = np.stack([one.column(key) for key in keys])
+        columns = np.exp(columns) if name != "original" else columns
+        is_whole = ~np.isnan(columns).any(axis=0)
+        _, dialogue = np.unique(one.dialogues, return_inverse=True)
+        for key, column in zip(keys, np.where(is_whole, columns, 0.0), strict=True):
+            sums[key] = " ".join(f"{total:.6g}" for total in np.bincount(dialogue, weights=column))
+    return sums
 
 
 # --- Tables -----------------------------------------------------------------------------------------------------------
@@ -278,6 +302,60 @@ def gain_table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def paired_table(rows: list[dict[str, Any]]) -> str:
+    """Each variant against its baseline, and against itself without the loss: on the same dialogues, first seeds."""
+    from turnwise.metrics import correct
+
+    known = {(row["corpus"], row["variant"]): row for row in reversed(rows) if "dialogues" in row}  # the first seed's
+    tested = {}
+    for corpus, name in sorted(known, key=_order):
+        what = Variant.parse(name)
+        for other in (what.preset, f"{name}-noloss"):
+            if name != other and (corpus, other) in known:
+                for key, change in _compared(known[corpus, name], known[corpus, other]).items():
+                    tested[corpus, name, other, key] = change
+    tested = correct(tested)
+    lines = [
+        "| corpus | variant | against | ratio, random-0.7 | 95 % | p (Holm) | perplexity | 95 % | p (Holm) |",
+        "|---|---|---|--:|--:|--:|--:|--:|--:|",
+    ]
+    for corpus, name, other in dict.fromkeys(key[:3] for key in tested):
+        ratio, words = (tested[corpus, name, other, key] for key in ("ratio", "perplexity"))
+        cells = [corpus, name, other, *_shown(ratio, lambda value: f"{value:+.2f}"), *_shown(words, _in_percent)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _compared(mine: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """The difference of the ratios of means, and of the mean negative log-likelihood of a token."""
+    import numpy as np
+
+    from turnwise.metrics import compare_ratios
+
+    sides = [{key: np.array(words.split(), float) for key, words in row["dialogues"].items()} for row in (mine, other)]
+    ratio, words = (
+        compare_ratios(*((one[over], one[under]) for one in sides), test="bootstrap")
+        for over, under in (("distraction", "history"), ("log_likelihood", "tokens"))
+    )
+    return {"ratio": ratio, "perplexity": words}
+
+
+def _shown(change: Any, written: Callable[[float], str]) -> list[str]:
+    value, interval = change.difference.value, change.difference.interval
+    ends = "–" if interval is None else " to ".join(sorted((written(end) for end in interval), key=_number))
+    p = "–" if change.p_holm is None else "<0.001" if change.p_holm < 0.001 else f"{change.p_holm:.3f}"
+    return [written(value), ends, p]
+
+
+def _in_percent(difference: float) -> str:
+    """How much higher perplexity is where a token's log-likelihood differs by this."""
+    return f"{100 * math.expm1(-difference):+.1f} %"
+
+
+def _number(written: str) -> float:
+    return float(written.removesuffix(" %"))
+
+
 def _random(row: dict[str, Any]) -> float:
     return _mean(row["sets"][one]["das_ratio_of_means"] for one in RANDOM)
 
@@ -331,6 +409,7 @@ TABLES: dict[str, Callable[[list[dict[str, Any]]], str]] = {
     "presets": preset_table,
     "das": das_table,
     "gains": gain_table,
+    "paired": paired_table,
     "medians": partial(das_table, ratio="das_ratio_median"),
 }
 
