@@ -44,10 +44,10 @@ def test_static_attention_counts_once_however_long_the_response() -> None:
 
 
 def test_padding_of_places_and_steps_never_counts() -> None:
-    # Sample 1: two places, one step. Sample 2: one place, two steps, no distraction.
-    attention = [[[0.5, 0.5], [0.9, 0.1]], [[1.0, 0.0], [1.0, 0.0]]]
-    found = output(attention, [[0, 1], [0, -1]])
-    given = batch([[True, False], [False]], [1, 2])
+    # Sample 1: two places, one step. Sample 2: three places, two steps, no distraction.
+    attention = [[[0.5, 0.5, 0.0], [0.9, 0.1, 0.0]], [[0.2, 0.3, 0.5], [1.0, 0.0, 0.0]]]
+    found = output(attention, [[0, 1, -1], [0, 1, 2]])
+    given = batch([[True, False], [False, False, False]], [1, 2])
     assert AttentionLoss()(found, given).item() == pytest.approx((0.25 / 2 + 0) / 2)
 
 

@@ -106,6 +106,29 @@ def test_a_window_that_cuts_distractions_away_is_counted_as_such() -> None:
     assert json.dumps(found.to_dict()["reasons"])
 
 
+def test_a_context_behind_one_that_is_too_long_keeps_its_own_attention() -> None:
+    long = Case("d0", 3, ("a", "x", "b", "q q q"), "yes", (1,))
+    table = measure({"m": Fake(longest=2)}, [DistractingSet("mine", [long, *CASES[:2]])])[0].table
+    assert table["tokens"].to_pylist() == [0, 2, 3]  # words of the response and its end
+    # Shares times utterances: x has 1 of 6 words of four turns; x y z has 3 of 6 of three.
+    assert np.exp(table["distraction"].to_numpy()).tolist() == pytest.approx([math.nan, 4 / 6, 3 * 3 / 6], nan_ok=True)
+
+
+def test_every_context_is_counted_once_whatever_leaves_it_out() -> None:
+    """Too long besides lacking History, or a distraction, or neither: it counts as too long alone."""
+    long = [
+        Case("d4", 1, ("q q q",), "r"),
+        Case("d5", 2, ("a", "q q q"), "r"),
+        Case("d6", 2, ("a", "x", "q q q"), "r", (1,)),
+    ]
+    sets = [DistractingSet(name, [*long, *CASES]) for name in ("original", "mine")]
+    found = result_of(Fake(longest=2), sets=sets).models["fake@1"]
+    one = found.sets["mine"]
+    assert (one.too_long, one.without_history, one.without_distraction, one.cut, one.samples) == (3, 1, 1, 0, 2)
+    whole = found.original
+    assert (whole.too_long, whole.without_history, whole.cut, whole.samples) == (3, 1, 0, 3)
+
+
 def test_layers_and_heads_can_be_chosen() -> None:
     fake = Fake(kind="transformer", shape=(2, 3))
     assert result_of(fake, scoring=Scoring(layer=1, head=-1)).models["fake@1"].sets["mine"].heads.ratio.shape == (2, 3)
@@ -132,6 +155,22 @@ def test_work_that_was_done_is_not_done_again(tmp_path: Path, monkeypatch: pytes
     changed = Fake()
     measure({"m": changed}, [SET], work=tmp_path, scoring=Scoring("per_token"))
     assert changed.calls == [3, 1]
+
+
+def test_work_that_was_done_with_other_settings_is_done_again(tmp_path: Path) -> None:
+    @dataclass
+    class Configured(Fake):
+        settings: dict[str, Any] = field(default_factory=dict)
+
+    narrow = Configured(settings={"window": 128, "joining": "plain"})
+    measure({"m": narrow}, [SET], work=tmp_path)
+    for changes in ({"window": 256}, {"joining": "chat"}):
+        other = Configured(settings={**narrow.settings, **changes})
+        measure({"m": other}, [SET], work=tmp_path)
+        assert other.calls == [4]
+    same = Configured(settings={**narrow.settings})
+    measure({"m": same}, [SET], work=tmp_path)
+    assert same.calls == []
 
 
 def test_models_are_compared_over_the_same_contexts() -> None:

@@ -13,6 +13,7 @@ from turnwise.distract.phrases import (
     PAPER,
     RARE_COUNT,
     Language,
+    Style,
     is_the_papers,
     language_of,
     phrases,
@@ -43,6 +44,15 @@ def test_rare_sentences_end_in_a_rare_word_and_do_not_occur(language: Language, 
     for one in phrases(language, "rare", seed=seed):
         assert f" {one.text} " not in language.said
         assert 1 < language.counts[one.text.split()[-1]] <= RARE_COUNT
+
+
+@pytest.mark.parametrize("style", ["frequent", "rare"])
+def test_a_walk_that_was_said_in_training_is_no_sentence(style: Style) -> None:
+    """Two beginnings and two ends give four walks; two of them were said, so the other two are all there is."""
+    language = Language(["i like red tea", "you like red milk"] * 2)
+    for seed in range(8):
+        made = phrases(language, style, seed=seed)
+        assert {one.text for one in made} == {"i like red milk", "you like red tea"}
 
 
 def test_words_are_ranked_and_found_across_case_and_punctuation() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,17 @@ def test_what_is_drawn_depends_on_seed_set_and_context_alone() -> None:
     assert whole.fingerprint != Maker(test, training, seed=2).make("random-0.7").fingerprint
 
 
+@pytest.mark.parametrize("names", list(combinations(NINE[:3], 2)), ids="-and-".join)
+def test_random_sets_share_no_draws(names: tuple[str, str]) -> None:
+    """Two texts of two hundred, each at one of several places: no context gets the same ones in both sets."""
+    training = Corpus.of([dialogue("n", *(f"new {k}" for k in range(200)))], name="training")
+    test = Corpus.of([dialogue(f"t{n}", *(f"{n} {k}" for k in range(5))) for n in range(50)], name="long")
+    one, other = (Maker(test, training, seed=0).make(name).cases for name in names)
+    full = [pair for pair in zip(one, other, strict=True) if all(len(case.distractions) == 2 for case in pair)]
+    assert len(full) > 10
+    assert not [pair for pair in full if pair[0] == pair[1]]
+
+
 def test_each_distraction_is_put_in_with_its_probability_at_any_place() -> None:
     long = Corpus.of([dialogue(f"t{n}", *(f"{n} {k}" for k in range(5))) for n in range(500)], name="long")
     cases = [case for case in Maker(long, TRAINING, seed=0).make("random-0.7").cases if case.turn == 4]
@@ -123,6 +135,16 @@ def test_each_distraction_is_put_in_with_its_probability_at_any_place() -> None:
 def test_the_last_response_of_each_dialogue() -> None:
     cases = Maker(TEST, TRAINING, is_last_only=True).cases
     assert [(case.dialogue, case.turn, case.response) for case in cases] == [("t1", 4, "e"), ("t2", 1, "y")]
+
+
+@pytest.mark.parametrize("has_splits", [True, False])
+def test_of_a_limited_test_split_distractions_still_come_from_all_of_training(has_splits: bool) -> None:
+    said = [dialogue(f"n{n}", f"{n} a", f"{n} b", split="train" if has_splits else "all") for n in range(6)]
+    asked = [dialogue(f"t{n}", *"abcdefgh", split="test" if has_splits else "all") for n in range(2)]
+    _, made = make_sets(Corpus.of([*asked, *said], name="six"), names=["random-1.0-9"], limit=1)
+    assert {case.dialogue for case in made.cases} == {"t0"}
+    drawn = {case.context[place] for case in made.cases for place in case.distractions}
+    assert drawn == {f"{n} {letter}" for n in range(6) for letter in "ab"}
 
 
 def test_sentences_that_a_user_gives() -> None:
