@@ -170,6 +170,32 @@ def test_dropout_acts_in_training_only() -> None:
     assert not torch.equal(model(batch).states, model(batch).states)
 
 
+@pytest.mark.parametrize("attention", get_args(AttentionKind))
+def test_dropout_takes_its_share_of_what_the_output_layer_reads(attention: AttentionKind) -> None:
+    """What is dropped there is exactly 0, which nothing else makes of a state."""
+    model, batch = network(replace(BASE, attention=attention, dropout=0.25)), batch_of(*THREE * 50)
+    real = real_steps(batch)
+    assert (model(batch).states[real] != 0).all()
+    dropped = (model.train()(batch).states[real] == 0).float()
+    deviation = (0.25 * 0.75 / dropped.numel()) ** 0.5
+    assert dropped.mean().item() == pytest.approx(0.25, abs=5 * deviation)
+
+
+@pytest.mark.parametrize(
+    ("within", "deviation", "largest"),
+    [(0.1, 0.1 / 3**0.5, 0.1), (0.5, 0.5 / 3**0.5, 0.5), (None, 1.0, 6.0)],
+)
+def test_word_vectors_start_within_what_is_set_or_at_a_deviation_of_one(
+    within: float | None, deviation: float, largest: float
+) -> None:
+    torch.manual_seed(0)
+    made = Seq2Seq(replace(BASE, vocabulary=2000, words_within=within, shared_embedding=False))
+    assert made.response_words is not None
+    for table in (made.words.weight, made.response_words.weight):
+        assert table.std().item() == pytest.approx(deviation, rel=0.05)
+        assert table.abs().max().item() <= largest
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_half_precision_stays_close(name: str) -> None:
     model, batch = network(tiny(name), scale=1.0), batch_of(*THREE)

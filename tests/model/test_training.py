@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from accelerate import Accelerator
 from safetensors.torch import load_file
 
 import turnwise as tw
@@ -78,6 +79,35 @@ def test_the_same_seed_gives_the_same_weights(
         one, same, other = (weights(tmp_path / name / checkpoint) for name in ("one", "same", "other"))
         assert one == same
         assert one != other
+
+
+def seeds_of(corpus: Corpus, settings: Settings, recipe: Recipe, out: Path) -> list[int]:
+    """What dropout draws from, in each batch of a run."""
+    seeds: list[int] = []
+
+    def extra(output: Output, batch: Batch) -> torch.Tensor:
+        seeds.append(torch.initial_seed())
+        return output.states.sum() * 0
+
+    run(corpus, settings, recipe, out, extra_loss=extra)
+    return seeds
+
+
+def test_dropout_is_drawn_anew_in_every_batch_of_every_epoch(
+    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+) -> None:
+    seeds = seeds_of(corpus, settings, recipe, tmp_path / "run")
+    assert len(set(seeds)) == len(seeds) == 3 * 9
+
+
+def test_every_process_drops_for_itself(
+    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short, found = replace(recipe, epochs=1), list[int]()
+    for place in range(3):
+        monkeypatch.setattr(Accelerator, "process_index", place)
+        found += seeds_of(corpus, settings, short, tmp_path / str(place))
+    assert len(set(found)) == len(found) == 3 * 9
 
 
 def test_byte_pairs_are_trained_as_well(corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path) -> None:
@@ -157,6 +187,8 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Any:
         ([9, 5, 6, 7], False, None, [1, 1, 1], 1),
         ([9, 5, 6, 7], True, 1, [1, 1], 1),
         ([1, 5, 6, 4], True, 2, [1, 1, 0.5], 3),  # the untrained model counts for nothing
+        ([9, 5, 7, 6, 4], True, None, [1, 1, 0.5, 0.25], 4),  # lower than before, but not than the lowest
+        ([9, 5, 7, 6, 4], False, 2, [1, 1, 1], 1),
     ],
 )
 def test_the_rate_is_halved_when_perplexity_stops_falling(
@@ -164,7 +196,9 @@ def test_the_rate_is_halved_when_perplexity_stops_falling(
     scripted: Any, corpus: Corpus, settings: Settings, tmp_path: Path,
 ) -> None:  # fmt: skip
     scripted(*perplexities)
-    recipe = Recipe("sgd", 1.0, halve_when_stalled=halve, epochs=3, batch_size=64, patience=patience)
+    recipe = Recipe(
+        "sgd", 1.0, halve_when_stalled=halve, epochs=len(perplexities) - 1, batch_size=64, patience=patience
+    )
     result = run(corpus, settings, recipe, tmp_path / "run")
     assert [one.rate for one in result.history[1:]] == rates
     assert result.best_epoch == best

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.model.samples import tiny
+from tests.model.samples import batch_of, network, tiny
 from torch import nn
 
 from turnwise.model.settings import Norm, Settings
@@ -71,3 +71,29 @@ def test_log_attention_is_what_the_heads_mix_by() -> None:
     places = heads.places(memory)
     mixed = heads.log_attention(query, places, real).exp() @ places.values
     torch.testing.assert_close(heads.out(mixed.transpose(1, 2).flatten(2)), heads(query, places, real))
+
+
+def test_the_attention_of_all_heads_is_the_mean_of_their_shares() -> None:
+    """Not of their logs, which a single head that looks away would decide."""
+    model, batch = network(tiny("transformer")), batch_of(([[5, 6], [7]], [8, 9]), ([[10], [11, 12, 13]], [6]))
+    together = model(batch, attention=True).log_attention
+    _, by_head, _ = model.observe(batch)  # (layers, batch, heads, steps, places)
+    assert by_head.shape[0] == by_head.shape[2] == 2
+    assert together is not None
+    torch.testing.assert_close(together.exp(), by_head.exp().mean(dim=(0, 2)))
+
+
+def test_dropout_in_training_takes_whole_shares_of_attention() -> None:
+    """Over one place the share is 1: with a dropout of one half it is dropped, or doubled."""
+    torch.manual_seed(0)
+    heads = Heads(replace(BASE, heads=1, dropout=0.5))
+    heads.out = nn.Linear(12, 12, bias=False)
+    nn.init.eye_(heads.out.weight)
+    memory, query, is_seen = torch.randn(1, 1, 12), torch.randn(1, 400, 12), torch.ones(1, 1, 1, 1, dtype=torch.bool)
+    places = heads.places(memory)
+    shares = (heads(query, places, is_seen) / places.values[:, 0])[0, :, 0]
+    assert set(shares.round(decimals=4).tolist()) == {0.0, 2.0}
+    assert shares.mean().item() == pytest.approx(1.0, abs=4 / 400**0.5)  # a share deviates from its mean by 1
+    torch.testing.assert_close(
+        heads.eval()(query, places, is_seen)[0, :, 0] / places.values[0, 0, 0, 0], torch.ones(400)
+    )

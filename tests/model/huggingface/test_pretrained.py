@@ -55,6 +55,22 @@ def test_a_name_tells_checkpoint_and_weights(model: Load, copy: Path) -> None:
     assert load_huggingface(copy).name != same
 
 
+def test_a_name_tells_which_words_a_tokenizer_has(model: Load, copy: Path) -> None:
+    path = copy / "tokenizer.json"
+    tokenizer = json.loads(path.read_text())
+    words = tokenizer["model"]["vocab"]
+    words["a"], words["b"] = words["b"], words["a"]  # the same words and numbers, exchanged
+    path.write_text(json.dumps(tokenizer))
+    assert load_huggingface(copy).name.partition("@")[2] != model("gpt2").name.partition("@")[2]
+
+
+def test_a_name_tells_how_a_tokenizer_writes_conversations(model: Load, copy: Path) -> None:
+    path = copy / "tokenizer_config.json"
+    template = "{% for message in messages %}{{ message['content'] }}\n{% endfor %}"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "chat_template": template}))
+    assert load_huggingface(copy).name.partition("@")[2] != model("gpt2").name.partition("@")[2]
+
+
 def test_settings_tell_what_a_number_depends_on(model: Load) -> None:
     assert model("gpt2").settings == {
         "joining": "plain:'\\n'", "layer": -1, "pooling": "last", "window": 128, "dtype": "float32"
