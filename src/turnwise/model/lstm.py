@@ -41,7 +41,10 @@ class Memory(NamedTuple):
 
 
 class LSTM(nn.Module):
-    """A stack of LSTM layers of one width, with dropout between layers; weights start as in `torch.nn.LSTM`."""
+    """A stack of LSTM layers of one width, with dropout between layers.
+
+    Weights start within the bounds of `torch.nn.LSTM`, which has two biases where this has one.
+    """
 
     def __init__(self, inputs: int, width: int, *, layers: int, dropout: float = 0.0, attends: bool = False) -> None:
         super().__init__()

@@ -20,7 +20,8 @@ class Preset:
 
 
 # Xing and Gulla, section 4.2. Contexts and responses share the word embedding E of equation 2. "Until it converges":
-# four halvings of the rate without a gain end it. Weights and word vectors start as PyTorch, which they used, has it.
+# four halvings of the rate without a gain end it. Weights and word vectors start as PyTorch, which they used, has it,
+# but for one bias where its LSTM adds two.
 # A rate of 1.0 with a clip of 5 fits a loss summed over a response's tokens, as TensorFlow's NMT tutorial has it with
 # these numbers; with a mean over tokens, gradients are over ten times smaller. The paper does not print which it is.
 DISTRACT = Settings(layers=4, width=512, embedding=512, dropout=0.2, vocabulary=25_000)
