@@ -41,8 +41,8 @@ def test_embedding_metric_is_the_cosine_worked_by_hand(name: str, said: str, tar
     assert value(name, [said], [target]) == pytest.approx(expected)
 
 
-def test_a_pair_without_known_words_is_skipped_and_counted() -> None:
-    pairs = Pairs(["east", "zzz", "north"], ["east", "east", "north"])
+def test_a_reference_without_known_words_is_skipped_and_counted() -> None:
+    pairs = Pairs(["east", "east", "north"], ["east", "zzz", "north"])
     scored = score_pairs(pairs, metrics=["embedding-average"], options=Options(encoder=VECTORS)).scores[
         "embedding-average"
     ]
@@ -51,12 +51,21 @@ def test_a_pair_without_known_words_is_skipped_and_counted() -> None:
     assert "|skipped:1|" in scored.signature
 
 
+@pytest.mark.parametrize("name", ["embedding-average", "embedding-extrema", "embedding-greedy"])
+@pytest.mark.parametrize("evasive", ["", "...", "zzz"])
+def test_a_response_without_known_words_scores_0(name: str, evasive: str) -> None:
+    """One answer word for word and three evasions are a quarter, not all of it."""
+    pairs = Pairs(["east", *[evasive] * 3], ["east", "east", "north", "west"])
+    scored = score_pairs(pairs, metrics=[name], options=Options(encoder=VECTORS)).scores[name]
+    assert (scored.value, scored.n) == (1 / 4, 4)
+
+
 def test_no_known_words_at_all_is_said() -> None:
-    pairs = Pairs(["zzz"], ["east"])
+    pairs = Pairs(["east"], ["zzz"])
     scored = score_pairs(pairs, metrics=["embedding-greedy"], options=Options(encoder=VECTORS)).scores[
         "embedding-greedy"
     ]
-    assert scored.reason == "no pair has known words on both sides"
+    assert scored.reason == "no reference has a word that the encoder knows"
 
 
 def test_an_encoder_of_sentences_counts_as_one_word() -> None:

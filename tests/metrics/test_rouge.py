@@ -32,8 +32,8 @@ def test_rouge_equals_the_mean_of_rouge_score(name: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["rouge-1", "rouge-2", "rouge-l"])
-@pytest.mark.parametrize(("said", "target"), [("你好 世界", "你好 世界"), ("да , конечно", "yes"), ("yes", "да")])
-def test_a_pair_in_another_alphabet_is_skipped_not_scored_0(name: str, said: str, target: str) -> None:
+@pytest.mark.parametrize(("said", "target"), [("你好 世界", "你好 世界"), ("yes", "да"), ("yes", "..."), ("yes", " ")])
+def test_a_pair_whose_reference_cannot_be_read_is_skipped_not_scored_0(name: str, said: str, target: str) -> None:
     result = score_pairs(Pairs(["a b", said], ["a b", target]), metrics=[name])
     assert (result.scores[name].value, result.scores[name].n) == (1, 1)
     assert "|skipped:1|" in result.scores[name].signature
@@ -47,8 +47,12 @@ def test_texts_in_another_alphabet_alone_have_no_rouge() -> None:
     assert "a-z" in scored.reason
 
 
-def test_a_blank_response_scores_0() -> None:
-    assert value("rouge-1", ["", " "], ["yes", "no"]) == 0
+@pytest.mark.parametrize("name", ["rouge-1", "rouge-2", "rouge-l"])
+@pytest.mark.parametrize("evasive", ["", " ", "...", "да , конечно"])
+def test_a_response_that_cannot_be_read_scores_0(name: str, evasive: str) -> None:
+    """One answer word for word and three evasions are a quarter, not all of it."""
+    scored = score_pairs(Pairs(["a b", *[evasive] * 3], ["a b", *["c d"] * 3]), metrics=[name]).scores[name]
+    assert (scored.value, scored.n) == (1 / 4, 4)
 
 
 def test_the_signature_says_which_tokens_and_whose() -> None:

