@@ -21,7 +21,7 @@ from turnwise.model.untrained import untrained
 from turnwise.probe import Examples, Settings, chosen_tasks, examine, examples
 from turnwise.probe.examples import Position
 from turnwise.probe.measure import label_all, measure
-from turnwise.probe.report import score_table
+from turnwise.probe.report import beats_both, score_table
 from turnwise.probe.tasks import TASKS
 from turnwise.probe.words import bags_of_words
 
@@ -64,6 +64,51 @@ def test_two_models_that_differ_in_their_words_have_two_names() -> None:
     first, second = lstm(["a b c d"]), lstm(["e f g h"])
     assert first.network.settings == second.network.settings
     assert first.name != second.name
+
+
+def noise(count: int, split: str, rng: np.random.Generator) -> list[Dialogue]:
+    """One question of twelve random words; one dialogue in four has a second topic, which no word tells."""
+    goals: dict[bool, dict[str, dict[str, str]]] = {True: {"a": {}, "b": {}}, False: {"a": {}}}
+    return [
+        Dialogue(
+            (Turn("A", " ".join(f"w{word}" for word in rng.integers(80, size=12))), Turn("B", "yes")),
+            f"{split}{number}", split, {"goal": goals[bool(rng.random() < 1 / 4)]},
+        )
+        for number in range(count)
+    ]  # fmt: skip
+
+
+def test_a_model_that_encodes_everything_alike_is_never_known_better() -> None:
+    """It is far above a bag of words that learnt noise, but what it answers is the best constant answer."""
+    rng = np.random.default_rng(0)
+    corpus = Corpus.of([*noise(150, "train", rng), *noise(400, "validation", rng)], name="noise")
+    tasks = chosen_tasks(["IsMultiTopic", "NumAllTopics"])
+    found = examine({"blind": Blind()}, *splits(corpus), tasks=tasks, resampling=FEW).result.models["blind"].tasks
+    for one in found.values():
+        words, always = (one.controls[name] for name in ("bag_of_words", "constant"))
+        assert words.interval is not None and words.interval[1] < (one.f1.value or 0)
+        assert one.f1.value == always.value
+        assert one.above_both is not None
+        assert (one.above_both.difference.value, one.above_both.p_value) == (0, 1)
+    assert beats_both(found.values()) == (0, 2)
+
+
+def test_a_model_that_knows_is_better_than_both_by_the_smaller_difference() -> None:
+    """Words that stand everywhere tell no place, and the constant answer knows two of eight; its own are all right.
+
+    Where the last word names the place, a bag of words knows all of them, too.
+    """
+    turns = [Turn("AB"[place % 2], "word and") for place in range(8)]
+    alike = [
+        Dialogue((*turns, Turn("A", f"{split}{number}")), f"{split}{number}", split)
+        for split, count in (("train", 30), ("validation", 12))
+        for number in range(count)
+    ]
+    for corpus, difference, known in ((Corpus.of(alike, name="alike"), 6 / 8, 1), (CHAT, 0, 0)):
+        result = examine({"m": Counting()}, *splits(corpus), tasks=LOCATION, resampling=FEW).result
+        one = result.models["m"].tasks["UtteranceLoc"]
+        assert one.to_dict()["against_bag_and_constant"]["difference"]["value"] == pytest.approx(difference)
+        assert beats_both([one]) == (known, 1)
 
 
 def test_edges_are_those_of_the_training_split() -> None:

@@ -12,7 +12,7 @@ from turnwise.model.protocol import DialogueModel
 from turnwise.probe import Settings, chosen_tasks, examine, examples
 from turnwise.probe.checkpoints import Choice
 from turnwise.probe.examine import Examined
-from turnwise.probe.report import beats_words, control_table, label_picture, score_table, section_of, selection_table
+from turnwise.probe.report import beats_both, control_table, label_picture, score_table, section_of, selection_table
 from turnwise.report import Prose, Table
 from turnwise.report.section import Chart
 
@@ -75,10 +75,10 @@ def test_one_metric_alone_is_no_comparison() -> None:
 def test_a_p_value_of_nought_is_as_significant_as_can_be() -> None:
     """And one that could not be computed is not significant."""
     task = learning(has_controls=True).result.models["run@epoch-001"].tasks["UtteranceLoc"]
-    assert task.above_words is not None
-    better = replace(task.above_words, difference=replace(task.above_words.difference, value=0.1, interval=None))
-    tasks = [replace(task, above_words=replace(better, p_holm=p)) for p in (0.0, 0.01, 0.2, None)]
-    assert beats_words(tasks) == (2, 4)
+    assert task.above_both is not None
+    better = replace(task.above_both, difference=replace(task.above_both.difference, value=0.1, interval=None))
+    tasks = [replace(task, above_both=replace(better, p_holm=p)) for p in (0.0, 0.01, 0.2, None)]
+    assert beats_both(tasks) == (2, 4)
 
 
 def test_the_best_constant_answer_stands_beside_the_other_controls() -> None:

@@ -70,8 +70,8 @@ def amounts(card: str) -> dict[str, str]:
 
 
 def known(tasks: dict[str, Any]) -> int:
-    """Tasks on which a model is above its bag of words for sure."""
-    found = [one["against_bag_of_words"] for one in tasks.values()]
+    """Tasks on which a model is above its bag of words and the best constant answer for sure."""
+    found = [one["against_bag_and_constant"] for one in tasks.values()]
     return sum(one["difference"]["value"] > 0 and one["p_holm"] < 0.05 for one in found)
 
 

@@ -40,7 +40,7 @@ def section_of(
     result: ProbeResult, *, labels: Mapping[str, Labels] | None = None, pictures: Sequence[Picture] = ()
 ) -> Section:
     """All models and tasks, as a section."""
-    counts = {name: beats_words(result.models[name].tasks.values()) for name in _shown_apart(result)}
+    counts = {name: beats_both(result.models[name].tasks.values()) for name in _shown_apart(result)}
     return Section(
         title="Probes",
         anchor="probe",
@@ -54,9 +54,12 @@ def section_of(
     )
 
 
-def beats_words(tasks: Iterable[TaskResult]) -> tuple[int, int]:
-    """On how many tasks a model is above its bag of words for sure (Holm over its tasks), and of how many."""
-    tested = [one.above_words for one in tasks if one.above_words is not None]
+def beats_both(tasks: Iterable[TaskResult]) -> tuple[int, int]:
+    """On how many tasks a model is above its bag of words and the best constant answer for sure, and of how many.
+
+    Its tasks are corrected by Holm.
+    """
+    tested = [one.above_both for one in tasks if one.above_both is not None]
     return sum(_is_above(one) for one in tested), len(tested)
 
 
@@ -68,11 +71,14 @@ def _lead(counts: Mapping[str, tuple[int, int]]) -> str:
     if not any(of for _, of in counts.values()):
         return f"{', '.join(counts)}: probed without the controls that say what scores are worth."
     each = ", ".join(f"{known} of {of} tasks for {name}" for name, (known, of) in counts.items())
-    return f"A classifier reads significantly more from encodings than from the words of the same contexts on {each}."
+    return (
+        "A classifier reads significantly more from encodings than from the words of the same contexts, and more than "
+        f"the best constant answer gives, on {each}."
+    )
 
 
 def _verdict(known: int, of: int, *, is_small: bool) -> Verdict:
-    said = f"of {of} tasks are known better than a bag of words knows them"
+    said = f"of {of} tasks are known better than by a bag of words and by the best constant answer"
     level = _level(known, of)
     if level == "bad" and is_small:  # blame the classifier before the model
         return Verdict(f"{said}, but encodings are too small numbers to be read: scale them", known, "warn", "d")
