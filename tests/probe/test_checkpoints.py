@@ -45,11 +45,22 @@ def test_of_any_loss_the_lowest_is_the_best(run: Path) -> None:
     assert chosen == {"loss": "epoch-003", "extra_loss": "epoch-002", "perplexity": "epoch-002"}
 
 
-@pytest.mark.parametrize("column", ["epoch", "step", "rate", "samples_per_second", "seconds"])
+@pytest.mark.parametrize("column", ["repetition-2", "repetition_2", "repetition-4", "repetition_4"])
+def test_who_repeats_least_is_the_best(column: str, run: Path) -> None:
+    (run / "log.csv").write_text(f"epoch,perplexity,{column}\n1,90,0.3\n2,80,0.1\n3,70,0.2\n")
+    assert choices(run)[column] == best_epoch(run, column) == Choice("epoch-002", 0.1)
+
+
+@pytest.mark.parametrize(
+    "column",
+    ["epoch", "step", "rate", "samples_per_second", "seconds", "length", "length-ratio", "length_ratio"],
+)
 def test_nothing_is_chosen_by_what_is_neither_good_nor_bad(column: str, run: Path) -> None:
-    (run / "log.csv").write_text("epoch,step,rate,samples_per_second,seconds,perplexity\n1,1,1,1,1,1\n")
+    columns = list(dict.fromkeys(["epoch", column, "perplexity"]))
+    (run / "log.csv").write_text(f"{','.join(columns)}\n{','.join('1' for _ in columns)}\n")
     with pytest.raises(UsageError, match=f"'by:{column}' chooses nothing"):
         checkpoints(run, f"by:{column}")
+    assert column not in choices(run)
 
 
 def test_every_metric_of_the_log_makes_its_choice(run: Path, tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 from turnwise.errors import UsageError
 
 LOG = "log.csv"
-NO_CHOICE = ("epoch", "step", "rate", "samples_per_second", "seconds")  # columns whose values are neither good nor bad
-OTHERS = (*NO_CHOICE, "loss", "extra_loss")  # columns of no held-out text
-LOWEST = ("perplexity", "loss", "extra_loss")  # columns whose best value is the lowest; of all others it is the highest
+# Columns with underscores; a metric is written with hyphens, too. The first kind has values neither good nor bad.
+NO_CHOICE = ("epoch", "step", "rate", "samples_per_second", "seconds", "length", "length_ratio")
+OTHERS = (*NO_CHOICE, "loss", "extra_loss")  # columns of no held-out text, or no choice
+LOWEST = ("perplexity", "loss", "extra_loss", "repetition_2", "repetition_4")  # best where lowest; all others highest
 BY = "by:"
 
 
@@ -49,13 +50,13 @@ def choices(run: Path) -> dict[str, Choice]:
     if not (run / LOG).is_file():
         return {}
     ended = _ended(run)
-    columns = [column for column in (ended[0] if ended else ()) if column not in OTHERS]
+    columns = [column for column in (ended[0] if ended else ()) if _spelt(column) not in OTHERS]
     return {column: best_epoch(run, column) for column in columns if any(_is_number(row[column]) for row in ended)}
 
 
 def best_epoch(run: Path, column: str) -> Choice:
     """The epoch whose line in the log is best by a column."""
-    if column in NO_CHOICE:
+    if _spelt(column) in NO_CHOICE:
         raise UsageError(
             f"'{BY}{column}' chooses nothing, for no {column} is better than another: give a metric of {LOG}."
         )
@@ -63,7 +64,7 @@ def best_epoch(run: Path, column: str) -> Choice:
     ended = [row for row in _ended(run) if _is_number(row.get(column))]
     if not ended:
         raise UsageError(f"{run / LOG} has no column '{column}' with numbers at the end of an epoch.")
-    sign = -1 if column in LOWEST else 1
+    sign = -1 if _spelt(column) in LOWEST else 1
     best = max(ended, key=lambda row: (sign * float(row[column]), -int(row["epoch"])))
     return Choice(f"epoch-{int(best['epoch']):03d}", float(best[column]))
 
@@ -75,6 +76,11 @@ def _ended(run: Path) -> list[dict[str, str]]:
             return [row for row in csv.DictReader(lines) if row.get("epoch", "0") != "0" and row.get("perplexity")]
     except OSError as error:
         raise UsageError(f"{run}: expected its {LOG}, found none: {error.strerror}.") from error
+
+
+def _spelt(column: str) -> str:
+    """A column as the tables above spell it."""
+    return column.replace("-", "_")
 
 
 def _is_number(written: str | None) -> bool:
