@@ -102,6 +102,14 @@ def test_without_annotation_every_turn_is_a_response() -> None:
     assert [name for name, reason in zip(TASKS, reasons, strict=True) if reason is None] == ["UtteranceLoc", "WordCont"]
 
 
+def test_an_annotated_corpus_without_an_assistant_names_who_speaks() -> None:
+    turns = [turn._replace(speaker={"user": "customer", "system": "agent"}[turn.speaker]) for turn in example().turns]
+    with pytest.raises(UsageError, match=r"c: expected answers by assistant or system, .* by agent, customer alone"):
+        examples(Corpus.of([example()._replace(turns=tuple(turns))], name="c"))
+    with pytest.raises(UsageError, match="expected dialogues of two turns or more to probe, found none"):
+        examples(Corpus.of([example()._replace(turns=tuple(turns[:1]))], name="c"))
+
+
 def test_topics_without_a_goal_are_those_of_the_last_state() -> None:
     dialogue = example()._replace(labels={})
     found = examples(Corpus.of([dialogue], name="c"))

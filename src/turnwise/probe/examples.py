@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from turnwise.corpus import Corpus, Dialogue, Turn
-from turnwise.corpus.turns import Said, said_by
+from turnwise.corpus.turns import NAMED, Said, said_by
 from turnwise.errors import UsageError
 
 TOKEN = re.compile(r"\w+|[^\w\s]+")
@@ -112,8 +112,17 @@ def examples(corpus: Corpus, *, split: str | None = None) -> Examples:
         positions += _positions(dialogue, marks)
         base += count
     if not positions:
-        raise UsageError(f"{corpus.name}: expected dialogues of two turns or more to probe, found none.")
+        raise UsageError(f"{corpus.name}: expected {_wanting(part)}.")
     return Examples(part, positions, found)
+
+
+def _wanting(corpus: Corpus) -> str:
+    """What a corpus without a position lacks."""
+    if (corpus.turns_per_dialogue < 2).all():
+        return "dialogues of two turns or more to probe, found none"
+    speakers = sorted(map(str, corpus.turn_column("speaker").unique().to_pylist()))
+    named = ", ".join(speakers[:NAMED]) + (", …" if len(speakers) > NAMED else "")
+    return f"answers by assistant or system, whose states and acts are annotated, found turns by {named} alone"
 
 
 def _annotations(corpus: Corpus) -> frozenset[str]:
