@@ -76,6 +76,9 @@ def test_a_dry_run_only_counts(run: Path, corpus: Path) -> None:
     found = probed(run, "--corpus", corpus, "--checkpoints", "all", "--dry-run")
     assert [name.partition("@")[2] for name in found["models"]] == ["untrained", "epoch-001", "epoch-002"]
     assert found["training_positions"] > found["held_out_positions"] > 0
+    measure = ("probe", "measure", run, "--corpus", corpus, "--dry-run")
+    assert "each encoded twice a model, once of them untrained" in turnwise(*measure)
+    assert "each encoded once a model" in turnwise(*measure, "--no-controls")
 
 
 def test_tasks_are_listed_with_what_a_corpus_can_carry(corpus: Path, tmp_path: Path) -> None:

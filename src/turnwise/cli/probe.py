@@ -28,7 +28,7 @@ from turnwise.errors import UsageError, unknown_name
 if TYPE_CHECKING:
     from turnwise.corpus import Corpus
     from turnwise.model import DialogueModel
-    from turnwise.probe import Examples, ProbeResult
+    from turnwise.probe import Examples, ProbeResult, Settings
     from turnwise.probe.selection import Selected
     from turnwise.record import Score
 
@@ -141,7 +141,7 @@ def measure(
     training, held_out = (examples(_part(data, name, limit)) for name in (train_split, split))
     check_apart(training, held_out)
     if is_dry:
-        _show_plan(training, held_out, list(readings), json=json)
+        _show_plan(training, held_out, list(readings), settings, json=json)
         return
     require_torch("Probing")
     options = {"device": choose_device(device), "dtype": dtype, "batch_size": batch_size, "quiet": quiet}
@@ -328,13 +328,14 @@ def _carried(count: int | str) -> str:
     return f"{count:,} labels" if isinstance(count, int) else count
 
 
-def _show_plan(training: Examples, held_out: Examples, names: Sequence[str], *, json: bool) -> None:
+def _show_plan(training: Examples, held_out: Examples, names: Sequence[str], settings: Settings, *, json: bool) -> None:
     counts = {"models": list(names), "training_positions": len(training), "held_out_positions": len(held_out)}
     if json:
         print_json(counts)
         return
     typer.echo(f"{len(names)} model{'s'[: len(names) > 1]}: {', '.join(names)}")
-    typer.echo(f"{len(training):,} positions to learn from, {len(held_out):,} to score on; each encoded twice a model")
+    times = "twice a model, once of them untrained" if settings.has_controls else "once a model"
+    typer.echo(f"{len(training):,} positions to learn from, {len(held_out):,} to score on; each encoded {times}")
 
 
 def _show(result: ProbeResult) -> None:
