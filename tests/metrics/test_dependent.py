@@ -45,6 +45,12 @@ def test_p_values_are_two_sided() -> None:
     assert williams(0.45, 0.20, 0.80, n=100).p_value == pytest.approx(williams(0.20, 0.45, 0.80, n=100).p_value)
 
 
+def test_of_four_items_williams_has_one_degree_of_freedom() -> None:
+    """Student's t with one is Cauchy's: P(|t| > x) = 1 − 2/π arctan x."""
+    found = williams(0.20, 0.45, 0.80, n=4)
+    assert found.p_value == pytest.approx(1 - 2 / math.pi * math.atan(abs(found.statistic or 0)))
+
+
 @pytest.mark.parametrize("test", [williams, steiger])
 def test_equal_correlations_do_not_differ(test: object) -> None:
     assert callable(test)

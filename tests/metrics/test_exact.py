@@ -110,6 +110,16 @@ def test_a_share_over_dialogues_is_worked_out_by_hand() -> None:
     assert "interval:korn-graubard-0.95|" in scored.signature
 
 
+def test_a_share_over_uneven_dialogues_is_worked_out_by_hand() -> None:
+    """7 of 20, squares of 2.225; Student's t has the freedom of 20² / 130 dialogues, not of five."""
+    from scipy import stats
+
+    hits, sizes, equal = np.array([1.0, 1, 0, 2, 3]), np.array([1.0, 2, 3, 4, 10]), 20**2 / 130
+    t = stats.t.ppf(0.025, 19) / stats.t.ppf(0.025, equal - 1)
+    worth = 0.35 * 0.65 / (5 / 4 * 2.225 / 20**2) * t**2
+    assert korn_graubard(hits, sizes, 0.95) == pytest.approx(clopper_pearson(0.35 * worth, worth, 0.95))
+
+
 @pytest.mark.parametrize(("hits", "expected"), [(0, (0, 1 - 0.025 ** (1 / 50))), (7, (0.025 ** (1 / 50), 1))])
 def test_where_all_items_are_alike_every_dialogue_counts_as_one(hits: int, expected: tuple[float, float]) -> None:
     assert korn_graubard(np.full(50, float(hits)), np.full(50, 7.0), 0.95) == pytest.approx(expected)

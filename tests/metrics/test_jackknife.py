@@ -104,10 +104,10 @@ def test_a_curved_function_of_a_mean_has_the_interval_of_the_mean() -> None:
     assert made.ends == pytest.approx(tuple(np.exp(hall(SKEWED))))
 
 
-def exponential_of_mean(values: FloatArray) -> Sums:
+def exponential_of_mean(values: FloatArray, unit: float = 100) -> Sums:
     items = np.stack([values, np.ones_like(values)], axis=1)
     clusters = Clusters.of(None, n=len(values))
-    return Sums.over(items, lambda sums: np.exp(ratio(sums) / 100), clusters=clusters, undefined="")
+    return Sums.over(items, lambda sums: np.exp(ratio(sums) / unit), clusters=clusters, undefined="")
 
 
 @pytest.mark.parametrize("m", [5, 10, 40])
@@ -133,6 +133,21 @@ def test_the_curvature_of_a_function_moves_the_ends_as_the_expansion_says() -> N
     centre = math.exp(SKEWED.mean() / 100)
     expected = [centre + centre * error * end for end in ends]
     assert jackknife(statistic, 0.95).ends == pytest.approx(expected, abs=2e-3 * error)
+
+
+def test_the_bias_moves_the_ends_back() -> None:
+    """A unit of 5 makes the bias of exp(x) large: half of a standard error s, in units of s exp(x)."""
+    from scipy import stats
+
+    statistic = exponential_of_mean(SKEWED, unit=5)
+    error, acceleration = stats.sem(SKEWED) / 5, stats.skew(SKEWED) / math.sqrt(40) / 6
+    placed = place(statistic, statistic.left_out())
+    curve, reach = 2 * acceleration + error / 2, stats.t.ppf(0.975, 39)
+    (upper, without) = (
+        placed.centre + placed.error * (1 - np.cbrt(1 - 3 * curve * (reach + shift))) / curve
+        for shift in (acceleration, acceleration + error / 2)
+    )
+    assert (jackknife(statistic, 0.95).ends or (0, 0))[1] == pytest.approx(upper, abs=(without - upper) / 3)
 
 
 def is_no_share(values: list[int]) -> bool:

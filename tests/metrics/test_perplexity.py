@@ -66,13 +66,20 @@ def test_what_no_likelihood_or_count_can_be_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("likelihoods", "tokens"), [([-math.log(8), np.nan], [3, 1]), ([-math.log(8), -1], [3, np.nan])]
+    ("likelihoods", "tokens"),
+    [([-math.log(8), last], [3, count]) for last, count in ((np.nan, 1), (-1, np.nan), (-math.inf, np.nan))],
 )
 def test_a_gap_is_skipped_and_counted(likelihoods: list[float], tokens: list[float]) -> None:
     scored = perplexity_score(likelihoods, tokens)
     assert scored.value == pytest.approx(2)
     assert scored.n == 1
     assert "skipped:1" in scored.signature
+
+
+def test_an_impossible_response_whose_tokens_nobody_counted_is_a_gap() -> None:
+    reason = perplexity_score([-math.inf], [math.nan]).reason
+    assert reason is not None
+    assert reason.startswith("perplexity needs log-likelihoods and token counts")
 
 
 def test_the_notes_say_why_a_response_has_no_perplexity() -> None:

@@ -40,6 +40,10 @@ def test_a_pair_whose_reference_cannot_be_read_is_skipped_not_scored_0(name: str
     assert result.notes[0].startswith(f"{name} (pairs): 1 of 2 pairs skipped: rouge-score knows the letters a-z")
 
 
+def test_words_are_not_stemmed() -> None:
+    assert value("rouge-1", ["she walks"], ["she walked"]) == pytest.approx(1 / 2)
+
+
 def test_texts_in_another_alphabet_alone_have_no_rouge() -> None:
     scored = score_pairs(Pairs(["你好"], ["你好"]), metrics=["rouge-1"]).scores["rouge-1"]
     assert scored.value is None

@@ -10,9 +10,10 @@ import pytest
 import torch
 from tests.probe.test_measure import FEW, Blind, Counting, chat, splits
 
-from turnwise.corpus import Corpus, Dialogue, Turn
+from turnwise.corpus import Corpus, Dialogue, Turn, generate
 from turnwise.corpus.turns import Said
 from turnwise.errors import UsageError
+from turnwise.metrics.paired import holm
 from turnwise.model import Vocabulary
 from turnwise.model.protocol import Context, DialogueModel, Floats
 from turnwise.model.seq2seq import Seq2Seq, Seq2SeqModel
@@ -20,7 +21,7 @@ from turnwise.model.settings import Settings as ModelSettings
 from turnwise.model.untrained import untrained
 from turnwise.probe import Examples, Settings, chosen_tasks, examine, examples
 from turnwise.probe.examples import Position
-from turnwise.probe.measure import label_all, measure
+from turnwise.probe.measure import Bench, label_all, measure
 from turnwise.probe.report import beats_both, score_table
 from turnwise.probe.tasks import TASKS
 from turnwise.probe.words import bags_of_words
@@ -125,6 +126,55 @@ def test_words_are_those_of_the_training_split() -> None:
     taught, asked = bags_of_words([["a b"], ["a c"]], [["a z z z"], ["z"]])
     assert taught.tolist() == [[1, 1, 0], [1, 0, 1]]
     assert asked.tolist() == [[1, 0, 0], [0, 0, 0]]
+
+
+def test_a_bag_holds_the_words_of_the_same_cut() -> None:
+    """The last token of every context is "and", which tells no place; the word before it would tell all."""
+    how = Settings(context_tokens=1)
+    found = examine({"m": Counting()}, *splits(CHAT), tasks=LOCATION, settings=how, resampling=FEW).result
+    assert found.models["m"].tasks["UtteranceLoc"].controls["bag_of_words"].value == pytest.approx(2 / 8)
+
+
+def test_the_scale_is_that_of_the_training_split() -> None:
+    """Held-out contexts of one turn are all alike and have none."""
+    short = Corpus.of([Dialogue((Turn("A", "x"), Turn("B", "y")), str(number)) for number in range(5)], name="short")
+    parts = examples(CHAT, split="train"), examples(short)
+    bench = Bench(*parts, {}, Settings(is_scaled=True), "cpu", None, lambda steps: None, "")
+    first, second = bench.encodings(Counting())
+    plain = Counting().encode(parts[0].contexts(None))
+    assert first.std(axis=0).mean() == pytest.approx(1)
+    assert second == pytest.approx(Counting().encode(parts[1].contexts(None)) / plain.std(axis=0).mean())
+
+
+def test_labels_are_shuffled_by_the_seed() -> None:
+    def control(seed: int) -> list[list[float]]:
+        found = measure({"m": Counting()}, *splits(CHAT), tasks=LOCATION, settings=Settings(seed=seed)).models[0]
+        hits: list[list[float]] = found.controls["shuffled"]["UtteranceLoc"].all.tolist()
+        return hits
+
+    assert control(0) == control(0) != control(1)
+
+
+def test_what_is_tested_against_both_controls_is_corrected_over_tasks() -> None:
+    corpus = generate(dialogues=120, seed=1)
+    parts = examples(corpus.split("train")), examples(corpus.split("validation"))
+    tasks = chosen_tasks(["UtteranceLoc", "NumAllInfo", "IsMultiTopic"])
+    found = examine({"m": Counting()}, *parts, tasks=tasks, resampling=FEW).result.models["m"].tasks
+    tested = [one.above_both for one in found.values() if one.above_both is not None]
+    p_values = [one.p_value for one in tested]
+    assert [one.p_holm for one in tested] == holm(p_values) != p_values
+
+
+def test_groups_of_ones_own_are_those_of_the_untrained_scores() -> None:
+    """UtteranceLoc is medium in the paper; of these contexts an untrained LSTM knows more than half."""
+    model = lstm([f"word{place} and" for place in range(9)])
+    groups = {}
+    for grouping in ("paper", "own"):
+        found = examine({"m": model}, *splits(CHAT), tasks=LOCATION, grouping=grouping, resampling=FEW).result
+        groups[grouping] = found.difficulty["UtteranceLoc"]
+    score = found.models["m"].tasks["UtteranceLoc"].controls["untrained"].value
+    assert score is not None and score > 0.5
+    assert groups == {"paper": "medium", "own": "easy"}
 
 
 def test_intervals_are_over_dialogues() -> None:

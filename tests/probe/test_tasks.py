@@ -76,6 +76,20 @@ def test_words_between_a_131st_and_three_131sts_of_the_turns_are_middling() -> N
     assert middling_words(found) == {"ten", "thirty"}  # "a" has one character
 
 
+def test_of_too_many_middling_words_the_most_frequent_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("turnwise.probe.tasks.WORDS", 1)
+    texts = ["ten"] * 10 + ["thirty"] * 30 + ["!"] * 1270
+    turns = tuple(Turn("AB"[place % 2], text) for place, text in enumerate(texts))
+    assert middling_words(examples(Corpus.of([Dialogue(turns, "d")], name="c"))) == {"thirty"}
+
+
+def test_a_word_seen_once_is_not_middling_in_a_small_corpus() -> None:
+    """A 131st of 100 turns is less than one, and three are 2.3."""
+    texts = ["once", "twice", "twice", *["!"] * 97]
+    turns = tuple(Turn("AB"[place % 2], text) for place, text in enumerate(texts))
+    assert middling_words(examples(Corpus.of([Dialogue(turns, "d")], name="c"))) == {"twice"}
+
+
 def test_a_corpus_too_small_for_middling_words_says_so() -> None:
     found = examples(Corpus.of([Dialogue((Turn("A", "x y"), Turn("B", "z")), "d")], name="c"))
     with pytest.raises(UsageError, match="too small"):
@@ -93,6 +107,24 @@ def test_a_value_spelt_differently_is_not_new() -> None:
     )
     found = examples(Corpus.of([Dialogue(turns, "d")], name="c"))
     assert [one.recent for one in found.positions] == [{Info("r", "time", "6 pm")}, {Info("r", "food", "thai")}]
+
+
+def test_a_slot_that_left_the_state_was_given_before_all_the_same() -> None:
+    turns = [
+        Turn(speaker, "x", {"state": {"hotel": {"area": [area]} if area else {}}} if speaker == "user" else {})
+        for area in ("north", "", "south")
+        for speaker in ("user", "system")
+    ]
+    found = examples(Corpus.of([Dialogue(tuple(turns), "d")], name="c"))
+    assert [one.earlier for one in found.positions] == [set(), {"area"}, {"area"}]
+    assert set(TASKS["RepeatInfo"].labeller(found)(found.positions[2])) == {"area"}
+
+
+def test_a_persona_is_that_of_whoever_answers() -> None:
+    turns = tuple(Turn(speaker, "x") for speaker in "ABA")
+    personas = {"A": ["I hike."], "B": ["I swim."]}
+    found = examples(Corpus.of([Dialogue(turns, "d", labels={"persona": personas})], name="c"))
+    assert [one.persona for one in found.positions] == [("I swim.",), ("I hike.",)]
 
 
 def test_without_annotation_every_turn_is_a_response() -> None:
