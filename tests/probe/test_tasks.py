@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -181,6 +182,26 @@ def test_fingerprints_tell_contexts_apart_and_not_labels() -> None:
     assert Examples(one.corpus, other.positions, one.annotations).fingerprint == one.fingerprint
     moved = replace(one.positions[0], context=("x",))
     assert Examples(one.corpus, [moved, *one.positions[1:]], one.annotations).fingerprint != one.fingerprint
+
+
+def test_fingerprints_are_of_contexts_however_their_turns_are_shared() -> None:
+    """Positions that share their turns, as those of a dialogue do, and copies that share none."""
+    one = examples(Corpus.of([example(), example()._replace(id="e")], name="c"))
+    copied = [replace(each, context=tuple(copy(turn) for turn in each.context)) for each in one.positions]
+    assert Examples(one.corpus, copied, one.annotations).fingerprint == one.fingerprint
+    shorter = [replace(each, context=each.context[:-1]) for each in one.positions]
+    for others in (one.positions[::-1], one.positions[:-1], [*one.positions, one.positions[-1]], shorter):
+        assert Examples(one.corpus, others, one.annotations).fingerprint != one.fingerprint
+
+
+def test_who_said_the_first_turn_of_the_next_dialogue_counts() -> None:
+    """Its text is that of the dialogue before, so that only who said it tells the two apart."""
+
+    def fingerprint(speaker: str) -> str:
+        dialogues = [Dialogue((Turn(who, "x"), Turn("B", "y")), who) for who in ("A", speaker)]
+        return examples(Corpus.of(dialogues, name="c")).fingerprint
+
+    assert fingerprint("A'") != fingerprint("C")
 
 
 def test_tasks_are_chosen_by_name_family_or_all() -> None:

@@ -24,8 +24,9 @@ from turnwise.record import version
 AT_ONCE = 4096  # contexts handed to a model at a time, and kept as one portion
 WHOLE = "whole.npy"
 # Raise it when code makes other numbers of the same weights and the same text: another way to cut, join, tokenise,
-# mask or pool. The package's version stays the same between releases, and old numbers would be taken for new ones.
-ENCODING = 1
+# mask or pool; or another way to fingerprint the text. The package's version stays the same between releases, and old
+# numbers would be taken for new ones.
+ENCODING = 2
 UNREADABLE = (ValueError, OSError, EOFError)  # what a damaged file says; it is made anew
 Progress = Callable[[int, int], None]  # contexts done, contexts in all
 
