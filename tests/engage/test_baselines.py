@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from tests.engage.samples import of
 
 from turnwise.engage.baselines import (
     BASELINES,
     DEPTH_BASELINES,
     average_depth,
     average_depth_literal,
+    lookup_depth,
     mean_length,
     random_depth,
 )
@@ -76,10 +78,19 @@ def test_average_depth_falls_by_one_turn_of_the_mean_length(j: int, tables: floa
 
 
 def test_the_table_of_depths_guesses_every_turn() -> None:
-    found = {name: guess(DIALOGUE, 2.0).tolist() for name, guess in DEPTH_BASELINES.items()}
+    training = of([["hello", "fine."], ["good", "Fine"]])
+    found = {name: fitted(training)(DIALOGUE).tolist() for name, fitted in DEPTH_BASELINES.items()}
+    assert list(found) == ["random", "average", "average_literal", "lookup"]
     assert found["average"] == [1.0, 0.5, 0.0]
     assert found["average_literal"] == [1.0, 0.0, 0.0]
     assert found["random"] == random_depth(DIALOGUE).tolist()
+    assert found["lookup"] == [0.5, 0.0, 0.5]  # "Fine ." ended both dialogues, the other two turns are new
+
+
+def test_a_text_that_was_met_has_its_mean_depth() -> None:
+    """Depths of "yes": 1 and 1/2 and 0 in dialogues of two, three and three turns; of all eight turns, 1/2."""
+    guess = lookup_depth(of([["yes", "no"], ["a", "Yes !", "b"], ["c", "d", "yes"]]))
+    assert guess(["YES", "a", "b", "e"]).tolist() == [0.5, 1.0, 0.0, 0.5]
 
 
 def test_random_depth_is_none_the_wiser_for_equal_openings() -> None:

@@ -46,9 +46,32 @@ def test_scores_go_to_parquet(model: Path, corpus: Path, tmp_path: Path) -> None
 
 def test_remaining_depth_is_measured_beside_baselines(model: Path, corpus: Path, tmp_path: Path) -> None:
     found = as_json("engage", "depth", f"mine={model}", "--corpus", corpus, "--out", tmp_path / "depth")
-    assert list(found["baselines"]) == ["random", "average", "average_literal"]
+    assert list(found["baselines"]) == ["random", "average", "average_literal", "lookup"]
     assert found["models"]["mine"]["spearman"]["value"] > 0.5
     assert (tmp_path / "depth" / "report.html").is_file()
+
+
+def test_what_a_predictor_learnt_from_is_not_measured(model: Path, corpus: Path) -> None:
+    for more in ([], ["--dry-run"]):
+        said = refused("engage", "depth", f"mine={model}", "--corpus", corpus, "--split", "train", *more)
+        assert said == "'mine' learnt from the very dialogues that it would predict: give another --split."
+
+
+def test_test_dialogues_that_stand_in_training_are_told(model: Path, tmp_path: Path) -> None:
+    from turnwise.corpus import Corpus, Dialogue, Turn, write
+
+    splits = {"train": ["a b/c", "d/e/f", "g/h"], "test": ["D ./ e /f", "a b/h", "i/j/k"]}
+    made = [
+        Dialogue(tuple(Turn("AB"[place % 2], turn) for place, turn in enumerate(text.split("/"))), f"{split}{n}", split)
+        for split, some in splits.items()
+        for n, text in enumerate(some)
+    ]
+    write(Corpus.of(made), tmp_path / "talks.parquet", to="parquet")
+    given = ["engage", "depth", model, "--corpus", tmp_path / "talks.parquet", "--out", tmp_path / "out", "--json"]
+    done = CliRunner().invoke(app, [*map(str, given)], catch_exceptions=False)
+    assert json.loads(done.stdout)["shared"] == 1
+    line = "1 of 3 held-out dialogues is in the training split as well, word for word"
+    assert line in (tmp_path / "out" / "report.html").read_text()
 
 
 def rated(path: Path) -> Path:

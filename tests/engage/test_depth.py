@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from turnwise.corpus import Corpus, Dialogue, Turn
-from turnwise.engage.depth import cases, measure_depth
+from turnwise.corpus import Corpus, Dialogue, Turn, load
+from turnwise.engage.baselines import lookup_depth
+from turnwise.engage.depth import cases, measure_depth, shared_dialogues
 from turnwise.engage.examples import Examples, examples
 from turnwise.engage.output import chosen_cases
 from turnwise.engage.predictor import Predictor
-from turnwise.engage.report import ends_table
+from turnwise.engage.report import depth_table, ends_table
+from turnwise.errors import UsageError
 
 
 def dialogues(*texts: str) -> Examples:
@@ -67,6 +72,52 @@ def test_the_average_baseline_by_hand() -> None:
     assert found["average"].scores.tolist() == [1.0, 0.75, 0.5]
     assert found["average"].mse.value == pytest.approx(100 * (0 + 0.25**2 + 0.5**2) / 3)
     assert found["average_literal"].scores == pytest.approx([1.0, 2 / 3, 1 / 3])
+
+
+def test_dialogues_that_are_in_both_splits_are_counted(caplog: pytest.LogCaptureFixture) -> None:
+    """Two of four, one of them spelt in another way; turns that are cut elsewhere are another dialogue."""
+    training = dialogues("Do n't go ./why ?", "a/b", "c d/e")
+    held_out = dialogues("don't go/Why", "a/b", "c/d e", "a/b/c")
+    found = measure_depth({}, held_out, training=training)
+    assert found.to_dict()["shared"] == 2
+    (line,) = caplog.messages
+    assert line.startswith("2 of 4 held-out dialogues are in the training split as well")
+    assert line in depth_table(found).notes
+
+
+def test_splits_that_share_no_dialogue_raise_no_word(caplog: pytest.LogCaptureFixture) -> None:
+    found = measure_depth({}, dialogues("a/b", "c/d"), training=dialogues("a/d", "c/b"))
+    assert (found.to_dict()["shared"], caplog.messages) == (0, [])
+    assert not any("held-out" in note for note in depth_table(found).notes)
+
+
+@pytest.mark.parametrize("known", ["{}", "{}+0a1b2c", "0a1b2c+{}"])
+def test_a_predictor_is_not_measured_on_what_it_learnt(predictor: Callable[..., Predictor], known: str) -> None:
+    learnt = known.format(HELD_OUT.dialogue_fingerprint)
+    one = replace(predictor(), origin={"learnt": {"other": "3d4e5f", "made": learnt}})
+    with pytest.raises(UsageError, match=r"'mine' learnt from the very dialogues .* give another --split"):
+        measure_depth({"fresh": predictor(), "mine": one}, HELD_OUT, training=HELD_OUT)
+
+
+def test_the_leak_of_dailydialog_is_worth_0_53_to_a_table_of_texts(data: Path) -> None:
+    """Counted and looked up once more, in loops over runs of letters and digits."""
+    corpus = load(data / "dailydialog")
+    training, held_out = (examples(corpus.split(name)) for name in ("train", "test"))
+    first, second = (
+        [tuple("".join(re.findall(r"\w+", turn.lower())) for turn in one) for one in part.dialogues]
+        for part in (training, held_out)
+    )
+    known = set(first)
+    assert shared_dialogues(training, held_out) == len([one for one in second if one in known]) == 149
+    depths: dict[str, list[float]] = {}
+    for turn, depth in zip((turn for one in first for turn in one), training.targets.tolist(), strict=True):
+        depths.setdefault(turn, []).append(depth)
+    expected = [np.mean(depths.get(turn, training.targets)) for one in second for turn in one]
+    guess = lookup_depth(training)
+    guessed = np.concatenate([guess(one) for one in held_out.dialogues])
+    found, by_loops = (stats.pearsonr(one, held_out.targets)[0] for one in (guessed, expected))
+    assert found == pytest.approx(0.529, abs=0.001)
+    assert found == pytest.approx(by_loops, abs=0.001)
 
 
 def test_cases_are_the_extremes_each_text_once(predictor: Callable[..., Predictor]) -> None:

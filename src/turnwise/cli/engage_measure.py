@@ -121,7 +121,7 @@ def depth(
     models: Models,
     corpus: Annotated[str, typer.Option("--corpus", help="A file, a folder or a name.")],
     split: Annotated[str, typer.Option("--split", help="The split that is predicted.")] = "test",
-    train_split: Annotated[str, typer.Option("--train-split", help="Whose average length a baseline knows.")] = "train",
+    train_split: Annotated[str, typer.Option("--train-split", help="What the baselines have seen.")] = "train",
     out: Out = None,
     device: Device = "auto",
     dtype: Dtype = "float32",
@@ -137,7 +137,7 @@ def depth(
 ) -> None:
     """How well remaining depth is predicted: squared error and correlations, beside baselines."""
     from turnwise.engage import examples
-    from turnwise.engage.depth import measure_depth
+    from turnwise.engage.depth import check_apart, measure_depth
     from turnwise.engage.fitting import dealt_as_learnt
     from turnwise.engage.output import write_depth
     from turnwise.metrics import Resampling
@@ -149,6 +149,7 @@ def depth(
     if len(data.splits) == 1 and split not in data.splits:
         data = dealt_as_learnt(data, predictors)
     held_out, training = (examples(data.split(name)) for name in (split, train_split))
+    check_apart(predictors, held_out)
     asked = {**predictors, **untrained(predictors)}
     if dry_run:
         from turnwise.engage.estimate import estimate_depth

@@ -5,21 +5,25 @@ Errors and correlations are pooled over all turns of all dialogues; intervals re
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from turnwise.engage.baselines import DEPTH_BASELINES, mean_length
+from turnwise.engage.baselines import DEPTH_BASELINES
 from turnwise.engage.examples import Examples
-from turnwise.engage.protocol import Floats
+from turnwise.engage.human_sets import item_key, normalised
+from turnwise.engage.protocol import Dialogue, Floats
+from turnwise.errors import UsageError
 from turnwise.metrics import Resampling, correlate, mean_score
 from turnwise.record import Origin, Score
 
 if TYPE_CHECKING:
     from turnwise.engage.predictor import Predictor
 
+LOG = logging.getLogger(__name__)
 ENDS = (1, 2, 3)  # first and last turns that Figure 3 looks at
 KINDS = ("pearson", "spearman")
 SHOWN = 5  # turns of a kind
@@ -51,6 +55,13 @@ class DepthResult:
     baselines: Mapping[str, Depth]
     examples: Examples
     origin: Origin
+    shared: int = 0  # dialogues that stand in the training split as well
+
+    @property
+    def told(self) -> str:
+        """What to know of those that are shared."""
+        count = f"{self.shared:,} of {len(self.examples):,} held-out dialogues {'is' if self.shared == 1 else 'are'}"
+        return f"{count} in the training split as well, word for word: what learnt from it may score too high."
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -59,6 +70,7 @@ class DepthResult:
             "dialogues": len(self.examples),
             "turns": len(self.examples.texts),
             "left_out": self.examples.left_out,
+            "shared": self.shared,
             "models": {name: one.to_dict() for name, one in self.models.items()},
             "baselines": {name: one.to_dict() for name, one in self.baselines.items()},
             "cases": {name: _cases_data(one, self.examples) for name, one in self.models.items()},
@@ -77,7 +89,8 @@ def measure_depth(
     resampling: Resampling | None = None,
     progress: Progress | None = None,
 ) -> DepthResult:
-    """Every predictor and the baselines on held-out dialogues; their average length is the training split's."""
+    """Every predictor and the baselines on held-out dialogues; what baselines know is of the training split."""
+    check_apart(predictors, held_out)
     how = resampling or Resampling()
     origin = Origin(held_out.label, {"task": "remaining-depth"}, how.seed)
     dialogues = list(held_out.dialogues)
@@ -94,15 +107,33 @@ def measure_depth(
         name: _measured(scores, held_out, how, origin.having(model=name))
         for name, scores in _baselines(held_out, training).items()
     }
-    return DepthResult(models, baselines, held_out, origin)
+    found = DepthResult(models, baselines, held_out, origin, shared_dialogues(training, held_out))
+    if found.shared:
+        LOG.warning(found.told)
+    return found
+
+
+def check_apart(predictors: Mapping[str, Predictor], held_out: Examples) -> None:
+    """Refuse to measure a predictor on the very dialogues that it says it learnt from."""
+    for name, one in predictors.items():
+        learnt = one.origin.get("learnt", {})
+        if any(held_out.dialogue_fingerprint in known.split("+") for known in learnt.values()):
+            raise UsageError(f"'{name}' learnt from the very dialogues that it would predict: give another --split.")
+
+
+def shared_dialogues(training: Examples, held_out: Examples) -> int:
+    """How many held-out dialogues stand in training as well, whatever their case, spacing and punctuation."""
+    known = set(map(_key, training.dialogues))
+    return sum(_key(one) in known for one in held_out.dialogues)
+
+
+def _key(dialogue: Dialogue) -> str:
+    return item_key(map(normalised, dialogue))
 
 
 def _baselines(held_out: Examples, training: Examples) -> dict[str, Floats]:
-    length = mean_length(training.lengths)
-    return {
-        name: np.concatenate([guess(dialogue, length) for dialogue in held_out.dialogues])
-        for name, guess in DEPTH_BASELINES.items()
-    }
+    guesses = {name: fitted(training) for name, fitted in DEPTH_BASELINES.items()}
+    return {name: np.concatenate(list(map(guess, held_out.dialogues))) for name, guess in guesses.items()}
 
 
 def _measured(scores: Floats, held_out: Examples, how: Resampling, origin: Origin) -> Depth:

@@ -97,6 +97,8 @@ def depth_table(found: DepthResult) -> Table:
     notes = [
         "Pooled over all turns; intervals resample dialogues.",
         "average: the mean length of training dialogues in place of a dialogue's own.",
+        "lookup: the mean depth at which a turn's text stood in training.",
+        *([found.told] if found.shared else []),
     ]
     return Table(columns, rows, "Prediction of remaining depth", notes=notes, name="engage-depth")
 

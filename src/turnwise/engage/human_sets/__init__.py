@@ -1,7 +1,7 @@
 """Turns that people have rated: FED, DailyDialog-Human, or a table of one's own, ready to be held against raters."""
 
 from turnwise.engage.human_sets.items import dialogues_of
-from turnwise.engage.human_sets.keys import item_key, keys_of, pair_key, selection_keys
+from turnwise.engage.human_sets.keys import item_key, keys_of, normalised, pair_key, selection_keys
 from turnwise.engage.human_sets.rated import Halves, HumanSet, Numbers, halves, some_of
 from turnwise.engage.human_sets.reading import read_human
 from turnwise.engage.human_sets.tables import MOST_NAMED
@@ -15,6 +15,7 @@ __all__ = [
     "halves",
     "item_key",
     "keys_of",
+    "normalised",
     "pair_key",
     "read_human",
     "selection_keys",
