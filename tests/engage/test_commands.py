@@ -285,6 +285,18 @@ def test_a_conversation_is_watched_line_by_line(model: Path) -> None:
     assert found[0]["score"] > found[-1]["score"]
 
 
+def test_instructions_are_watched_and_not_scored(model: Path) -> None:
+    said = f"system: be kind\nuser: {OPENINGS[0]}\ntool: near\nassistant: {MIDDLES[0]}\n"
+    found = [json.loads(line) for line in heard(said, "engage", "watch", model, "--json").splitlines()]
+    assert [(one["turn"], one["speaker"]) for one in found] == [
+        (None, "system"), (1, "user"), (None, "tool"), (2, "assistant"),
+    ]  # fmt: skip
+    assert [one["score"] is None for one in found] == [True, False, True, False]
+    assert found[2]["reason"] == "an instruction is no turn"
+    shown = heard(said, "engage", "watch", model).splitlines()
+    assert [" not scored: an instruction is no turn" in line for line in shown] == [True, False, True, False]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.engage.samples import Counting
 
+from turnwise.corpus import Corpus, Dialogue, Turn
 from turnwise.engage.encoder import Encoder
 from turnwise.engage.live import Calibration, Monitor, Ranges, Rule, rank
 from turnwise.engage.predictor import Predictor
+from turnwise.engage.scoring import scored
 from turnwise.engage.settings import Settings
 from turnwise.errors import UsageError
 
@@ -39,9 +41,46 @@ def test_a_speaker_who_goes_on_adds_to_the_last_turn(predictor: Callable[..., Pr
     monitor = Monitor(one)
     for speaker, turn in [("A", "a b"), ("B", "c d"), ("B", "e f"), ("A", "b")]:
         reading = monitor.hear(turn, speaker=speaker)
+    assert reading is not None
     assert reading.turn == 3
     assert reading.score == pytest.approx(one.predict([["a b", "c d e f", "b"]])[0][-1], abs=1e-5)
     assert monitor.scores == pytest.approx(one.predict([["a b", "c d e f", "b"]])[0].tolist(), abs=1e-5)
+
+
+ROLES = ("user", "assistant", "system", "developer", "Tool", "function", "A", "B")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(ROLES), min_size=1, max_size=7), st.integers(0, 2))
+@example(["system", "user", "Tool", "assistant", "user"], 2)
+@example(["user", "system", "user", "assistant", "user"], 1)  # what it said was an instruction, as shows later
+@example(["system", "user", "system"], 1)  # and this was none: it answers
+@example(["user", "assistant", "function", "assistant", "developer", "user"], 1)
+def test_live_scores_are_those_of_batch_scoring_whoever_speaks(
+    predictor: Callable[..., Predictor], speakers: list[str], history: int
+) -> None:
+    if {"tool", "function"} & {one.lower() for one in speakers}:
+        speakers = [*speakers, "assistant"]
+    if {one.lower() for one in speakers} <= {"system", "developer"}:
+        speakers = [*speakers, "user"]
+    one = predictor(history=history)
+    turns = tuple(Turn(speaker, f"{'abcdef'[place % 6]} b") for place, speaker in enumerate(speakers))
+    monitor = Monitor(one)
+    for turn in turns:
+        found = monitor.hear(turn.text, speaker=turn.speaker)
+    batch = scored(one, Corpus.of([Dialogue(turns, "d")])).to_pydict()
+    assert monitor.scores == pytest.approx(batch["score"], abs=1e-5)
+    if found is not None:
+        assert (found.turn, turns[-1].speaker) == (batch["turn"][-1], batch["speaker"][-1])
+        assert found.score == monitor.scores[-1]
+
+
+def test_instructions_have_no_reading_and_no_part_in_what_an_alarm_sees(predictor: Callable[..., Predictor]) -> None:
+    monitor = Monitor(predictor())
+    said = [("system", "a"), ("user", "b"), ("tool", "c d"), ("assistant", "e"), ("function", "f"), ("user", "a b")]
+    found = [monitor.hear(text, speaker=speaker) for speaker, text in said]
+    assert [one if one is None else one.turn for one in found] == [None, 1, None, 2, None, 3]
+    assert monitor.scores == [one.score for one in found if one is not None]
 
 
 @pytest.mark.parametrize("is_flat", [False, True])
@@ -52,9 +91,10 @@ def test_a_turn_that_cannot_be_read_changes_nothing(predictor: Callable[..., Pre
         one.hear("tell me more", speaker="a")
     for bad in (None, 5):
         with pytest.raises(UsageError, match="A turn is a text, found"):
-            monitor.hear(bad, speaker="a")  # type: ignore[arg-type]
+            monitor.hear(bad, speaker="a")  # type: ignore[call-overload]
     assert monitor.hear("bye", speaker="u") == undisturbed.hear("bye", speaker="u")
-    assert monitor.hear("half a \ud83d", speaker="a").turn == 4  # where a stream was cut
+    monitor.hear("half a \ud83d", speaker="a")  # where a stream was cut
+    assert len(monitor.scores) == 4
 
 
 def test_each_turn_is_encoded_once_however_long_the_conversation(counted: tuple[Encoder, Counting]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,9 @@ RANK_EPILOG = (
     """Try: echo '{"context": ["Hi!"], "candidates": ["Bye.", "How are you?"]}' | turnwise engage rank engaged -"""
 )
 WATCH_EPILOG = "Try: turnwise engage watch engaged    (then type one line for each turn)"
+NO_TURN: Mapping[str, Any] = {
+    "turn": None, "score": None, "interval": None, "trend": None, "alert": False, "reason": "an instruction is no turn",
+}  # fmt: skip
 
 
 def rank(
@@ -56,7 +60,8 @@ def watch(
 ) -> None:
     """Read a conversation line by line, each a turn or 'Speaker: turn', and show the score as it goes.
 
-    A speaker is one word of at most 20 characters before a colon; what one says in a row is one turn.
+    A speaker is one word of at most 20 characters before a colon; what one says in a row is one turn. Instructions (of
+    system, developer, tool and function) are no turns, as in every command.
     """
     from turnwise.engage.live import Monitor
 
@@ -65,7 +70,7 @@ def watch(
         speaker, text = _spoken(line.decode(errors="replace").strip())
         if text:
             found = monitor.hear(text, speaker=speaker)
-            heard = {**found.to_dict(), "speaker": speaker, "text": text}
+            heard = {**(NO_TURN if found is None else found.to_dict()), "speaker": speaker, "text": text}
             typer.echo(orjson.dumps(heard).decode() if json else _shown(found))
 
 
@@ -125,7 +130,9 @@ def _spoken(line: str) -> tuple[str | None, str]:
     return (speaker, text.strip()) if is_named else (None, line)
 
 
-def _shown(found: Reading) -> str:
+def _shown(found: Reading | None) -> str:
+    if found is None:
+        return f"{'–':>4}  not scored: {NO_TURN['reason']}"
     interval = "" if found.interval is None else f"  [{found.interval[0]:.2f}, {found.interval[1]:.2f}]"
     trend = "" if found.trend is None else f"  {found.trend:+.2f} a turn"
     return f"{found.turn:>4}  {found.score:.2f} {bar(found.score):<{BAR}}{interval}{trend}{'  ALERT' * found.is_alert}"

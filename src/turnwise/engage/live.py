@@ -7,12 +7,15 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from turnwise.corpus import Dialogue, Turn
+from turnwise.corpus.turns import INSTRUCTIONS, PROMPTS, conversation
 from turnwise.engage.examples import Ints
-from turnwise.engage.protocol import Dialogue, Floats
+from turnwise.engage.protocol import Dialogue as Texts
+from turnwise.engage.protocol import Floats
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 Errors = np.ndarray[Any, np.dtype[np.float64]]
 
 TREND_TURNS = 5
+TOOLS = frozenset(INSTRUCTIONS) - frozenset(PROMPTS)
 BINS = 10  # ranges of scores, at most, each with an interval of its own
 GROUPS = (1, 2, 3, 4, 6, 9)  # the turns with which groups begin; errors of an opening are not those of a farewell
 
@@ -181,6 +185,33 @@ class Reading:
 
 
 @dataclass(eq=False)
+class _Talk:
+    """The turns of a conversation that is going on, each encoded once."""
+
+    predictor: Predictor
+    scores: list[float] = field(default_factory=list)
+    outputs: deque[Floats] = field(default_factory=deque)  # of the last turns, as far back as the predictor looks
+    texts: deque[str] = field(default_factory=deque)
+    speaker: str | None = None
+
+    def take(self, text: str, speaker: str | None) -> None:
+        """A speaker who goes on adds to the last turn. A turn that cannot be read changes nothing."""
+        settings, goes_on = self.predictor.settings, speaker is not None and speaker == self.speaker
+        before = list(self.texts)[: -1 if goes_on else None]
+        texts = [*before, f"{self.texts[-1]} {text}" if goes_on else text][-(settings.history + 1) :]
+        found = self.predictor.outputs([" ".join(texts) if settings.is_flat else texts[-1]])
+        if goes_on:
+            self.scores.pop()
+            self.outputs.pop()
+        self.speaker, self.texts = speaker, deque(texts)
+        self.outputs.append(found)
+        while len(self.outputs) > settings.averaged + 1:
+            self.outputs.popleft()
+        used = np.concatenate(list(self.outputs))
+        self.scores.append(float(self.predictor.scores(used, np.array([0, len(used)]))[-1]))
+
+
+@dataclass(eq=False)
 class Monitor:
     """A conversation that is going on.
 
@@ -191,44 +222,71 @@ class Monitor:
 
     predictor: Predictor
     rule: Rule = field(default_factory=Rule)
-    scores: list[float] = field(default_factory=list)
-    _outputs: deque[Floats] = field(default_factory=deque)  # of the last turns, as far back as the predictor looks
-    _texts: deque[str] = field(default_factory=deque)
-    _speaker: str | None = None
+    _heard: list[tuple[str, str | None]] = field(default_factory=list)  # texts and speakers, instructions as well
+    _aside: frozenset[str] = frozenset()  # who gave instructions
+    _talk: _Talk = field(init=False)
 
-    def hear(self, text: str, *, speaker: str | None = None) -> Reading:
-        """Take a turn. A speaker who goes on adds to the last one; without speakers, every call is a new turn.
+    def __post_init__(self) -> None:
+        self._talk = _Talk(self.predictor)
 
-        A turn that cannot be read changes nothing.
+    @property
+    def scores(self) -> list[float]:
+        """Of all turns so far."""
+        return self._talk.scores
+
+    @overload
+    def hear(self, text: str, *, speaker: None = None) -> Reading: ...
+    @overload
+    def hear(self, text: str, *, speaker: str | None) -> Reading | None: ...
+    def hear(self, text: str, *, speaker: str | None = None) -> Reading | None:
+        """Take a turn; instructions are none and have no reading (`instructing`).
+
+        A speaker who goes on adds to the last turn; without speakers, every call is a new turn. A turn that cannot be
+        read changes nothing. Where it shows that earlier ones were instructions, or were none, these are read again.
         """
         if not isinstance(text, str):
             raise UsageError(f"A turn is a text, found {type(text).__name__}.")
         text = text.encode(errors="replace").decode()  # half a character, where a stream was cut
-        settings, goes_on = self.predictor.settings, speaker is not None and speaker == self._speaker
-        before = list(self._texts)[: -1 if goes_on else None]
-        texts = [*before, f"{self._texts[-1]} {text}" if goes_on else text][-(settings.history + 1) :]
-        found = self.predictor.outputs([" ".join(texts) if settings.is_flat else texts[-1]])
-        if goes_on:
-            self.scores.pop()
-            self._outputs.pop()
-        self._speaker, self._texts = speaker, deque(texts)
-        self._outputs.append(found)
-        while len(self._outputs) > settings.averaged + 1:
-            self._outputs.popleft()
-        used = np.concatenate(list(self._outputs))
-        score = float(self.predictor.scores(used, np.array([0, len(used)]))[-1])
-        self.scores.append(score)
-        return self._reading(score)
+        aside = instructing([*(name for _, name in self._heard), speaker])
+        before = {name for _, name in self._heard}
+        talk = self._talk if aside & before == self._aside else self._again(aside)
+        if speaker not in aside:
+            talk.take(text, speaker)
+        self._talk, self._aside = talk, aside
+        self._heard.append((text, speaker))
+        return None if speaker in aside else self._reading()
 
-    def _reading(self, score: float) -> Reading:
-        last = np.array(self.scores[-TREND_TURNS:])
+    def _again(self, aside: frozenset[str]) -> _Talk:
+        talk = _Talk(self.predictor)
+        for text, speaker in self._heard:
+            if speaker not in aside:
+                talk.take(text, speaker)
+        return talk
+
+    def _reading(self) -> Reading:
+        scores, calibration = self.scores, self.predictor.calibration
+        last = np.array(scores[-TREND_TURNS:])
         trend = float(np.polyfit(np.arange(len(last)), last, 1)[0]) if len(last) > 1 else None
-        calibration = self.predictor.calibration
-        interval = None if calibration is None else calibration.around(score, len(self.scores))
-        return Reading(len(self.scores), score, interval, trend, self.rule.is_met(self.scores))
+        interval = None if calibration is None else calibration.around(scores[-1], len(scores))
+        return Reading(len(scores), scores[-1], interval, trend, self.rule.is_met(scores))
 
 
-def rank(predictor: Predictor, context: Dialogue, candidates: Sequence[str]) -> list[tuple[float, str]]:
+def instructing(speakers: Sequence[str | None]) -> frozenset[str]:
+    """Who gives instructions, among those who have spoken so far: by the rule of `conversation`, as in every command.
+
+    A conversation that is going on has somebody yet to speak, so that its prompt is one before it is answered, and
+    where tools speak, an assistant, who may not have said a word.
+
+    >>> sorted(instructing(["system", "user", "tool"])), sorted(instructing(["user", "system"]))
+    (['system', 'tool'], [])
+    """
+    names = [name or "" for name in speakers]
+    to_come = "assistant" if any(name.lower() in TOOLS for name in names) else ""
+    talk = conversation(Dialogue(tuple(Turn(name, "") for name in (*names, to_come))))
+    return frozenset(names) - {turn.speaker for turn in talk.turns}
+
+
+def rank(predictor: Predictor, context: Texts, candidates: Sequence[str]) -> list[tuple[float, str]]:
     """Candidate responses to a context with their scores, the most engaging first; the context is encoded once.
 
     >>> rank(predictor, ["Hi!"], ["Bye.", "What did you do today?"])   # doctest: +SKIP
