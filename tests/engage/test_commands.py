@@ -74,6 +74,11 @@ def test_test_dialogues_that_stand_in_training_are_told(model: Path, tmp_path: P
     assert line in (tmp_path / "out" / "report.html").read_text()
 
 
+def test_a_model_called_as_the_control_is_refused(model: Path, corpus: Path) -> None:
+    said = refused("engage", "depth", f"untrained layer={model}", "--corpus", corpus)
+    assert said == "'untrained layer' is the control that stands beside all models: name yours, such as mine=PATH."
+
+
 def rated(path: Path) -> Path:
     """Ratings by two people: openings engage, endings do not."""
     lines = [

@@ -10,6 +10,7 @@ import typer
 
 from turnwise.cli.console import print_json, print_table
 from turnwise.cli.model import named_paths
+from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
     from turnwise.engage.estimate import Estimate
@@ -52,10 +53,13 @@ def untrained(predictors: Mapping[str, Predictor]) -> dict[str, Predictor]:
 
     one = next(iter(predictors.values()))
     encoder, is_packaged = one.encoder, one.encoder.name in PACKAGED
+    called = "untrained" if is_packaged else "untrained layer"
+    if called in predictors:
+        raise UsageError(f"'{called}' is the control that stands beside all models: name yours, such as mine=PATH.")
     if is_packaged:
         found = Encoder.load(encoder.name, device=str(encoder.device))
         encoder = found.using(dtype=encoder.dtype, batch_size=encoder.batch_size)
-    return {"untrained" if is_packaged else "untrained layer": Predictor.untrained(encoder, one.settings)}
+    return {called: Predictor.untrained(encoder, one.settings)}
 
 
 def show_estimate(found: Estimate, *, json: bool) -> None:
