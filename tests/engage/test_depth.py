@@ -20,6 +20,7 @@ from turnwise.engage.output import chosen_cases
 from turnwise.engage.predictor import Predictor
 from turnwise.engage.report import depth_table, ends_table
 from turnwise.errors import UsageError
+from turnwise.record import Score
 
 
 def dialogues(*texts: str) -> Examples:
@@ -55,6 +56,28 @@ def test_first_and_last_turns_are_those_at_either_end(predictor: Callable[..., P
         assert score.value == pytest.approx(by_scipy(found.scores[at], HELD_OUT.targets[at])[0], abs=1e-6)
         assert score.n == 2 * len(HELD_OUT)
         assert found.to_dict()["first_and_last"]["1"][kind]["value"] == score.value
+
+
+def width(score: Score) -> float:
+    low, high = score.interval or (0.0, 0.0)
+    return high - low
+
+
+def test_intervals_are_over_dialogues(predictor: Callable[..., Predictor], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every turn four times over, in the dialogue that it is in, makes no interval narrower."""
+    repeated = Examples(
+        "made", [text for text in HELD_OUT.texts for _ in range(4)], 4 * HELD_OUT.starts, HELD_OUT.targets.repeat(4)
+    )
+    one = {"mine": predictor()}  # which reads a turn alone
+    plain = measure_depth(one, HELD_OUT, training=HELD_OUT).models["mine"]
+    monkeypatch.setattr("turnwise.engage.depth.ENDS", (4, 8, 12))  # four copies of the first and last 1, 2 and 3
+    copied = measure_depth(one, repeated, training=HELD_OUT).models["mine"]
+    pairs = [(plain.mse, copied.mse), (plain.pearson, copied.pearson), (plain.spearman, copied.spearman)]
+    pairs += [(plain.ends[k][kind], copied.ends[4 * k][kind]) for k in (1, 2, 3) for kind in ("pearson", "spearman")]
+    for first, second in pairs:
+        assert second.n == 4 * first.n
+        assert width(first) > 0.01
+        assert width(second) == pytest.approx(width(first), rel=1e-6)
 
 
 def test_the_page_has_both_correlations_on_the_first_and_last_turns() -> None:

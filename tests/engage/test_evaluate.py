@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from turnwise.engage.baselines import BASELINES
-from turnwise.engage.evaluate import SELECTED, evaluate, without_selected
+from turnwise.engage.evaluate import PARTIAL, SELECTED, evaluate, without_selected
 from turnwise.engage.human_sets import HumanSet, halves, item_key, pair_key, read_human
 from turnwise.engage.protocol import Dialogue, Floats
 from turnwise.engage.report import people_section
@@ -100,6 +100,21 @@ def test_the_ceiling_is_one_annotator_against_the_rest(people: HumanSet) -> None
     assert found["annotator_names"] == ["ann", "bob", "eve"]
     mine = found["models"]["mine"]
     assert mine["share_of_ceiling"] == pytest.approx(mine["spearman"] / found["ceiling"])
+
+
+def test_intervals_are_over_dialogues(people: HumanSet) -> None:
+    """Every rated turn four times over, in the dialogue that it is in, makes no interval narrower."""
+    rater = known(people, noise=1.0)
+    found = []
+    for one in (people, people.select([place for place in range(N) for _ in range(4)])):
+        set_ = evaluate({"mine": rater}, [one], resampling=QUICK).sets["people"]
+        mine = set_.raters["models"]["mine"]
+        found.append([set_.ceiling, set_.pearson_ceiling, *map(mine.__getitem__, ("pearson", "spearman", PARTIAL))])
+    for plain, copied in zip(*found, strict=True):
+        assert copied.n == 4 * plain.n
+        (low, high), again = plain.interval or (0.0, 0.0), copied.interval or (0.0, 0.0)
+        assert high - low > 0.01
+        assert again == pytest.approx((low, high), rel=1e-6)
 
 
 def test_length_is_held_fixed(people: HumanSet) -> None:

@@ -11,7 +11,7 @@ from sklearn.linear_model import Ridge
 from tests.engage.samples import Counting, conversations, of
 
 from turnwise.engage.encoder import Encoder
-from turnwise.engage.examples import Examples, shuffled
+from turnwise.engage.examples import Examples, joined, shuffled
 from turnwise.engage.frozen import PENALTIES, fit_frozen
 from turnwise.engage.predictor import Predictor, window_means
 from turnwise.engage.settings import Settings
@@ -72,6 +72,19 @@ def test_the_penalty_is_the_one_that_serves_validation_best(encoder: Encoder, is
     assert made.origin["penalty"] == min(errors, key=lambda penalty: errors[penalty])
     assert error(made, VALIDATION) == pytest.approx(min(errors.values()), abs=1e-5)
     assert (made.origin["penalty"] > 10) == is_noise  # what is learnt from noise had better be forgotten
+
+
+def test_dialogues_that_calibrate_do_not_choose_the_penalty(encoder: Encoder) -> None:
+    """They would take what learnt their noise by heart; what has to serve others forgets it."""
+    few = conversations(12, seed=4)
+    noise = replace(few, targets=np.random.default_rng(3).random(len(few.targets)).astype(np.float32))
+    by_heart = joined([noise] * 20)
+    given = [(VALIDATION, None), (VALIDATION, by_heart), (joined([VALIDATION, by_heart]), None)]
+    alone, both, wrong = (
+        fit_frozen(noise, one, encoder=encoder, settings=Settings(), calibration=other) for one, other in given
+    )
+    assert both.origin["penalty"] == alone.origin["penalty"] > wrong.origin["penalty"]
+    assert both.origin["validation_mse"] == alone.origin["validation_mse"]
 
 
 @pytest.mark.parametrize("options", [{"history": 2}, {"activation": "sigmoid"}, {"classes": 5}], ids=str)
