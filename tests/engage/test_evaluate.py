@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from turnwise.engage.baselines import BASELINES
-from turnwise.engage.evaluate import PARTIAL, SELECTED, evaluate, without_selected
+from turnwise.engage.baselines import BASELINES, SingleTurn
+from turnwise.engage.evaluate import NO_SHUFFLED, PARTIAL, SELECTED, evaluate, without_selected
 from turnwise.engage.human_sets import HumanSet, halves, item_key, pair_key, read_human
 from turnwise.engage.protocol import Dialogue, Floats
 from turnwise.engage.report import people_section
@@ -33,6 +33,7 @@ class Known:
     name: str
     scores: Mapping[str, float]
     selected_on: frozenset[str] = frozenset()
+    is_shuffled: bool = False
 
     def rate(self, dialogues: Sequence[Dialogue]) -> Floats:
         return np.array([self.scores[pair_key(one)] for one in dialogues], dtype=np.float32)
@@ -134,6 +135,18 @@ def test_every_baseline_stands_beside_the_models(people: HumanSet) -> None:
     words = [len(dialogue[-1].split()) for dialogue in people.dialogues]
     assert found["baselines"]["word_count"]["spearman"] == pytest.approx(stats.spearmanr(words, people.mean)[0])
     assert set(found["baselines"]["random"]) == set(found["models"]["mine"])
+
+
+def test_a_missing_control_with_shuffled_labels_is_told_once(people: HumanSet) -> None:
+    mine, control = known(people, noise=1.0), replace(known(people, noise=9.0, seed=2), is_shuffled=True)
+    found = evaluate({"mine": mine}, [people, replace(people, name="again")], resampling=QUICK)
+    assert found.to_dict()["note"].startswith("No control with shuffled labels: train one with turnwise engage train")
+    assert found.table().notes.count(found.note) == 1
+    told = evaluate({"mine": mine, "control": control}, [people], resampling=QUICK)
+    assert "note" not in told.to_dict()
+    assert NO_SHUFFLED not in told.table().notes
+    assert SingleTurn(control).is_shuffled and not SingleTurn(mine).is_shuffled
+    assert "note" not in evaluate({}, [people], resampling=QUICK).to_dict()  # no rater, no control
 
 
 def test_other_metrics_are_scored_where_they_have_scores(people: HumanSet) -> None:

@@ -15,7 +15,7 @@ from turnwise.corpus import Corpus, Dialogue, Turn
 from turnwise.engage import storage
 from turnwise.engage.encoder import Encoder
 from turnwise.engage.examples import Examples, shuffled
-from turnwise.engage.fitting import Material, dealt, dealt_as_learnt, fit_all, fit_head, halved
+from turnwise.engage.fitting import Material, dealt, dealt_as_learnt, fit_all, fit_head, halved, material
 from turnwise.engage.live import Calibration
 from turnwise.engage.predictor import Predictor
 from turnwise.engage.settings import Recipe, Settings
@@ -103,6 +103,27 @@ def test_weights_say_what_they_and_their_start_have_learnt(encoder: Encoder, tmp
     assert tuned.predictor.origin["learnt"] == {"toy": own, "else": other}
     again = fit_head(Material([VALIDATION], VALIDATION), start=first)
     assert again.origin["learnt"] == {"toy": "+".join(sorted([own, other]))}  # both, so that no dealing fits
+
+
+@pytest.mark.parametrize("is_shuffled", [False, True])
+def test_material_knows_whether_its_labels_are_shuffled(is_shuffled: bool) -> None:
+    made = [Dialogue((Turn("A", f"{n}"), Turn("B", "b"), Turn("A", "c")), str(n)) for n in range(40)]
+    found = material([Corpus.of(made, name="made")], is_shuffled=is_shuffled)
+    (training,) = found.training
+    assert found.is_shuffled is is_shuffled
+    assert (training.targets.tolist() == [1.0, 0.5, 0.0] * len(training)) is not is_shuffled
+
+
+@pytest.mark.parametrize("is_shuffled", [False, True])
+def test_a_control_knows_on_disk_that_it_is_one(encoder: Encoder, tmp_path: Path, is_shuffled: bool) -> None:
+    start, given = Predictor.untrained(encoder, Settings()), replace(GIVEN, is_shuffled=is_shuffled)
+    recipe = Recipe(rate=1e-3, steps=2, warmup=0, batch_turns=16, evaluate_every=1)
+    fit_head(given, start=start, out=tmp_path / "frozen")
+    fit_all(given, start=start, out=tmp_path / "tuned", recipe=recipe)
+    alone = replace(given, validation=VALIDATION.select([0]))  # which nothing calibrates
+    fit_all(alone, start=start, out=tmp_path / "alone", recipe=recipe)
+    for name in ("frozen", "tuned", "alone"):
+        assert storage.load(tmp_path / name).is_shuffled is is_shuffled
 
 
 def test_an_older_predictor_sets_a_seed_alone(encoder: Encoder) -> None:

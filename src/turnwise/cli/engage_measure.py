@@ -191,6 +191,8 @@ def _show_evaluation(found: EngageEvaluation) -> None:
         print_table(columns, rows, title=f"{name}: {len(one.rated):,} rated turns")
         if one.rated.note:
             typer.echo(one.rated.note)
+    if found.note:
+        typer.echo(found.note)
 
 
 def _with_ends(score: Score) -> str:

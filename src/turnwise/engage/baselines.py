@@ -56,6 +56,11 @@ class SingleTurn:
         """What the rater was selected on."""
         return frozenset(getattr(self.rater, "selected_on", ()))
 
+    @property
+    def is_shuffled(self) -> bool:
+        """Whether the rater learnt from shuffled labels."""
+        return bool(getattr(self.rater, "is_shuffled", False))
+
     def rate(self, dialogues: Sequence[Dialogue]) -> Floats:
         """The score of each dialogue's last turn, without the turns before it: (dialogues,)."""
         return self.rater.rate([dialogue[-1:] for dialogue in dialogues])

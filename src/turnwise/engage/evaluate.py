@@ -39,6 +39,9 @@ from turnwise.report.cell import Cell
 RESAMPLING = Resampling(method="percentile")  # correlations with people come with bootstrap intervals
 FEWEST_ITEMS = 10  # that selection must leave for a set to be reported
 SELECTED = "selected on this set"
+NO_SHUFFLED = (
+    "No control with shuffled labels: train one with turnwise engage train --shuffled and name it beside the others."
+)
 KINDS = ("models", "baselines", "metrics")  # of raters; metrics are other people's, scored beforehand
 PARTIAL, SHARE = "partial_given_length", "share_of_ceiling"
 Scores = Mapping[str, Mapping[str, Numbers]]  # kind -> rater -> (items,)
@@ -136,10 +139,12 @@ class EngageEvaluation:
 
     sets: Mapping[str, SetResult]
     origin: Origin
+    note: str = ""  # what is missing beside the raters
 
     def to_dict(self) -> dict[str, Any]:
         """What `--json` prints."""
-        return {"sets": {name: one.to_dict() for name, one in self.sets.items()}}
+        shown: dict[str, Any] = {"sets": {name: one.to_dict() for name, one in self.sets.items()}}
+        return {**shown, "note": self.note} if self.note else shown
 
     def rows(self) -> list[list[Cell]]:
         """A row for each set's ceiling and each of its raters, under the columns of `table`."""
@@ -155,6 +160,7 @@ class EngageEvaluation:
             "A rater is held against the mean of all annotators, one annotator against the mean of the others, so a "
             "share above 1 is possible."
         ]
+        notes += [self.note] if self.note else []
         notes += [f"{name}: {one.rated.note}" for name, one in self.sets.items() if one.rated.note]
         notes += [f"{name}: left out {_counted(one.rated)}." for name, one in self.sets.items() if one.rated.left_out]
         return Table(columns, self.rows(), "Agreement with people", notes=notes, name="engage-people")
@@ -191,7 +197,9 @@ def evaluate(
     measured = [_measured(one, raters, baselines, used, resampling) for one in kept]
     names = " ".join(f"{one.name}@{one.fingerprint}" for one in kept)
     origin = Origin(names, {"raters": "/".join(one.name for one in raters.values()) or None}, resampling.seed)
-    return EngageEvaluation({one.rated.name: one for one in _corrected(measured)}, origin)
+    has_control = any(getattr(one, "is_shuffled", False) for one in [*raters.values(), *baselines.values()])
+    note = NO_SHUFFLED if raters and not has_control else ""
+    return EngageEvaluation({one.rated.name: one for one in _corrected(measured)}, origin, note)
 
 
 def _used(raters: Sequence[tuple[str, Rater]], selected_on: Mapping[str, Collection[str]]) -> dict[str, frozenset[str]]:

@@ -29,6 +29,7 @@ class Material:
 
     training: Sequence[Examples]
     validation: Examples
+    is_shuffled: bool = False  # whether training turns have each other's labels: a control
 
     @property
     def left_out(self) -> int:
@@ -49,7 +50,7 @@ def material(
     training = [examples(one.split(splits[0]), target=target) for one in parts]
     if is_shuffled:
         training = [shuffled(one, np.random.default_rng([seed, place])) for place, one in enumerate(training)]
-    return Material(training, joined([examples(one.split(splits[1]), target=target) for one in parts]))
+    return Material(training, joined([examples(one.split(splits[1]), target=target) for one in parts]), is_shuffled)
 
 
 def dealt(corpus: Corpus, *, seed: int = 0, splits: tuple[str, str] = SPLITS) -> Corpus:
@@ -128,7 +129,8 @@ def fit_head(
     )
     # An encoder that people's ratings chose stays chosen by them.
     more = {"seed": seed, "learnt": learnt_from(given.training, start), "selected_on": sorted(start.selected_on)}
-    found = replace(fitted, origin={**fitted.origin, **more}).using(dtype="float32")  # as it is read from disk
+    origin = {**fitted.origin, **more, **_control(given)}
+    found = replace(fitted, origin=origin).using(dtype="float32")  # as it is read from disk
     if out is not None:
         storage.save(out / "best", found)
     return found
@@ -155,11 +157,14 @@ def fit_all(
         given.training, choosing, start=start, out=out, recipe=recipe, seed=seed, select=select, human=human,
         resume=resume, progress=progress,
     )  # fmt: skip
-    if calibrating is None:
-        return found
-    best = calibrated(found.predictor, calibrating)
+    best = found.predictor if calibrating is None else calibrated(found.predictor, calibrating)
+    best = replace(best, origin={**best.origin, **_control(given)})
     storage.save(out / "best", best)
     return replace(found, predictor=best)
+
+
+def _control(given: Material) -> dict[str, bool]:
+    return {"is_shuffled": True} if given.is_shuffled else {}
 
 
 def halved(validation: Examples, *, seed: int = 0) -> tuple[Examples, Examples | None]:

@@ -64,6 +64,11 @@ class Predictor:
         """Keys of the human-rated items that it was chosen by: numbers on those would flatter it."""
         return frozenset(self.origin.get("selected_on", ()))
 
+    @property
+    def is_shuffled(self) -> bool:
+        """Whether it learnt from shuffled labels: the control RDEP-S."""
+        return bool(self.origin.get("is_shuffled"))
+
     def predict(self, dialogues: Sequence[Dialogue], *, progress: Progress | None = None) -> list[Floats]:
         """A score for every turn of every dialogue; turns are merged, so speakers alternate."""
         starts = np.cumsum([0, *map(len, dialogues)])
