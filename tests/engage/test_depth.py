@@ -80,6 +80,17 @@ def test_intervals_are_over_dialogues(predictor: Callable[..., Predictor], monke
         assert width(second) == pytest.approx(width(first), rel=1e-6)
 
 
+def test_very_many_dialogues_are_resampled_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = dialogues(*(f"a/b{number}/c" + "/d" * (number % 3) for number in range(31)))
+    drawn = []
+    for most in (31, 30):
+        monkeypatch.setattr("turnwise.engage.depth.MANY_DIALOGUES", most)
+        monkeypatch.setattr("turnwise.metrics.bootstrap.MANY_DIALOGUES", 30)  # above which metrics resample
+        score = measure_depth({}, given, training=given).baselines["average"].ends[2]["spearman"]
+        drawn.append(re.findall(r"resamples:(\d+)", score.signature))
+    assert drawn == [["10000"], ["1000"]]
+
+
 def test_the_page_has_both_correlations_on_the_first_and_last_turns() -> None:
     found = measure_depth({}, HELD_OUT, training=HELD_OUT)
     table = ends_table(found)

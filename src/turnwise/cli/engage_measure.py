@@ -137,10 +137,9 @@ def depth(
 ) -> None:
     """How well remaining depth is predicted: squared error and correlations, beside baselines."""
     from turnwise.engage import examples
-    from turnwise.engage.depth import check_apart, measure_depth
+    from turnwise.engage.depth import check_apart, measure_depth, resampling_of
     from turnwise.engage.fitting import dealt_as_learnt
     from turnwise.engage.output import write_depth
-    from turnwise.metrics import Resampling
 
     quiet = quiet or json
     check_free(out, overwrite=overwrite)
@@ -156,7 +155,7 @@ def depth(
 
         show_estimate(estimate_depth(asked.values(), held_out), json=json)
         return
-    how = Resampling(seed=seed or 0)
+    how = resampling_of(held_out, seed=seed or 0)
     with progress_bar("predicting", quiet=quiet) as progress:
         found = measure_depth(asked, held_out, training=training, resampling=how, progress=progress)
     if out is not None:

@@ -18,6 +18,7 @@ from turnwise.engage.human_sets import item_key, normalised
 from turnwise.engage.protocol import Dialogue, Floats
 from turnwise.errors import UsageError
 from turnwise.metrics import Resampling, correlate, mean_score
+from turnwise.metrics.bootstrap import MANY_DIALOGUES
 from turnwise.record import Origin, Score
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ LOG = logging.getLogger(__name__)
 ENDS = (1, 2, 3)  # first and last turns that Figure 3 looks at
 KINDS = ("pearson", "spearman")
 SHOWN = 5  # turns of a kind
+FEWER = 1_000  # resamples
 Progress = Callable[[int, int], None]
 
 
@@ -91,7 +93,7 @@ def measure_depth(
 ) -> DepthResult:
     """Every predictor and the baselines on held-out dialogues; what baselines know is of the training split."""
     check_apart(predictors, held_out)
-    how = resampling or Resampling()
+    how = resampling or resampling_of(held_out)
     origin = Origin(held_out.label, {"task": "remaining-depth"}, how.seed)
     dialogues = list(held_out.dialogues)
     models = {
@@ -111,6 +113,14 @@ def measure_depth(
     if found.shared:
         LOG.warning(found.told)
     return found
+
+
+def resampling_of(held_out: Examples, *, seed: int = 0) -> Resampling:
+    """The usual intervals; where metrics draw dialogues anew, because there are so many, they do so less often.
+
+    With 10,000 draws a million turns would take hours, for every rater has eight correlations.
+    """
+    return Resampling(FEWER, seed=seed) if len(held_out) > MANY_DIALOGUES else Resampling(seed=seed)
 
 
 def check_apart(predictors: Mapping[str, Predictor], held_out: Examples) -> None:
