@@ -43,7 +43,7 @@ ROWS = {
     "paper": Path(__file__).with_suffix(".json"),
     "small": Path(__file__).with_name("trained_variants_small.json"),
 }
-# What a core trains at about 200 samples a second. Smaller batches: so many steps are made in a few epochs.
+# What a core trains at about 200 samples a second. Smaller batches: many steps are made in a few epochs.
 SMALL = {
     "layers": 2,
     "width": 128,
@@ -52,7 +52,7 @@ SMALL = {
     "context_tokens": 128,
     "batch_size": 64,
 }
-SMALL_EPOCHS = 6
+SMALL_EPOCHS = 12  # six are too few: which rate a variant has reached then decides its perplexity (docs/log.md)
 CONTEXT_TOKENS = 192
 PAPER = Path(__file__).with_name("trained_variants_paper.json")  # its Table 3: Ubuntu, one seed
 COPIED = "dynamic-ui+0.7"  # its random cells are those of `non-hier`, in Table 4 to the digit
