@@ -281,7 +281,10 @@ def instructing(speakers: Sequence[str | None]) -> frozenset[str]:
     (['system', 'tool'], [])
     """
     names = [name or "" for name in speakers]
-    to_come = "assistant" if any(name.lower() in TOOLS for name in names) else ""
+    roles = {name.lower() for name in set(names)}
+    if roles.isdisjoint(INSTRUCTIONS):
+        return frozenset()
+    to_come = "" if roles.isdisjoint(TOOLS) else "assistant"
     talk = conversation(Dialogue(tuple(Turn(name, "") for name in (*names, to_come))))
     return frozenset(names) - {turn.speaker for turn in talk.turns}
 
