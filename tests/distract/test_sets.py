@@ -94,6 +94,14 @@ def test_a_set_is_called_what_it_was_asked_for(name: str) -> None:
     assert str(SetName.parse(name)) == name
 
 
+def test_a_split_that_a_whole_corpus_lacks_is_refused() -> None:
+    corpus = Corpus.of([dialogue("n1", "k", "l"), dialogue("n2", "m", "n")], name="whole")
+    assert [len(one) for one in make_sets(corpus, names=["random-1.0"])] == [2, 2]
+    assert [len(one) for one in make_sets(corpus, names=["random-1.0"], split="all")] == [2, 2]
+    with pytest.raises(UsageError, match="No split 'banana' in whole"):
+        make_sets(corpus, names=["random-1.0"], split="banana")
+
+
 def test_a_turn_without_words_is_no_distraction() -> None:
     training = Corpus.of([dialogue("n1", "  ", "k", ""), dialogue("n2", "\n", "l")], name="training")
     made = Maker(TEST, training, seed=0).make("random-1.0")

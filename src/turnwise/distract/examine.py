@@ -26,6 +26,8 @@ from turnwise.metrics import Resampling
 from turnwise.model.protocol import DialogueModel
 from turnwise.record import Origin
 
+USUAL_SPLIT = "test"
+
 
 @dataclass(frozen=True)
 class Wish:
@@ -80,7 +82,7 @@ def make_sets(
     *,
     names: Sequence[str] = NINE,
     seed: int = 0,
-    split: str = "test",
+    split: str = USUAL_SPLIT,
     context_turns: int | None = None,
     is_last_only: bool = False,
     sentences: Sequence[str] = (),
@@ -92,7 +94,8 @@ def make_sets(
     A corpus without splits is measured whole, and one without a training split gives its other dialogues. With `limit`,
     only the first so many dialogues of the test split are measured, and distractions still come from all of training.
     """
-    test = corpus if set(corpus.splits) == {"all"} else corpus.split(split)
+    is_whole = set(corpus.splits) == {"all"} and split == USUAL_SPLIT
+    test = corpus if is_whole else corpus.split(split)
     test = test if limit is None else test[:limit]
     training = corpus.split("train") if "train" in corpus.splits else corpus
     maker = Maker(test, training, seed, context_turns, is_last_only, sentences, responses)
