@@ -334,26 +334,22 @@ def _compared(mine: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
     sides = [{key: np.array(words.split(), float) for key, words in row["dialogues"].items()} for row in (mine, other)]
     ratio, words = (
-        compare_ratios(*((one[over], one[under]) for one in sides), test="bootstrap")
-        for over, under in (("distraction", "history"), ("log_likelihood", "tokens"))
+        compare_ratios(*((sign * one[over], one[under]) for one in sides), test="bootstrap")
+        for sign, over, under in ((1, "distraction", "history"), (-1, "log_likelihood", "tokens"))
     )
     return {"ratio": ratio, "perplexity": words}
 
 
 def _shown(change: Any, written: Callable[[float], str]) -> list[str]:
     value, interval = change.difference.value, change.difference.interval
-    ends = "–" if interval is None else " to ".join(sorted((written(end) for end in interval), key=_number))
+    ends = "–" if interval is None else " to ".join(map(written, interval))
     p = "–" if change.p_holm is None else "<0.001" if change.p_holm < 0.001 else f"{change.p_holm:.3f}"
     return [written(value), ends, p]
 
 
 def _in_percent(difference: float) -> str:
-    """How much higher perplexity is where a token's log-likelihood differs by this."""
-    return f"{100 * math.expm1(-difference):+.1f} %"
-
-
-def _number(written: str) -> float:
-    return float(written.removesuffix(" %"))
+    """How much higher perplexity is where a token's negative log-likelihood is higher by this."""
+    return f"{100 * math.expm1(difference):+.1f} %"
 
 
 def _random(row: dict[str, Any]) -> float:

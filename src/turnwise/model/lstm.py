@@ -88,9 +88,8 @@ class LSTM(nn.Module):
     def _by_library(self, below: Tensor, length: Tensor, start: State | None) -> Computed:
         """Layer after layer over inputs (steps, batch, n)."""
         steps, batch, _ = below.shape
-        is_ragged = steps > 1 and bool(
-            (length < steps).any()
-        )  # else no row has to be held, as in every step of writing
+        # Where all rows end together, as in every step of writing, none has to be held.
+        is_ragged = steps > 1 and bool((length < steps).any())
         hidden, cell = start or State(*below.new_zeros(2, self.layers, batch, self.width).unbind())
         drop = self._drop(below, steps, batch)
         is_over = (torch.arange(steps)[:, None] >= length)[..., None].to(below)
