@@ -7,7 +7,7 @@ READY := .venv/.ready
 .PHONY: demo test docs setup system-packages lint benchmarks clean
 
 demo: setup
-	$(BIN)/turnwise demo --out demo
+	$(BIN)/dialoscope demo --out demo
 
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
@@ -26,7 +26,7 @@ setup: $(READY)
 
 # Built again only when what it is built from changes.
 $(READY): pyproject.toml constraints.txt Makefile
-	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Turnwise needs Python 3.11 or newer: make PYTHON=python3.11 …")'
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Dialoscope needs Python 3.11 or newer: make PYTHON=python3.11 …")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'

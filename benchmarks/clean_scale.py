@@ -1,4 +1,4 @@
-"""`turnwise overlap clean` on millions of turns: how long it takes, and the most memory it holds.
+"""`dialoscope overlap clean` on millions of turns: how long it takes, and the most memory it holds.
 
 DailyDialog's dialogues are grown by replacing words as `grown_texts.py` says, written as `messages` JSONL, and cleaned
 by the command itself at 0.75 in a process of its own; its peak is what the system counts for it.
@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 import orjson
 
+from dialoscope.cores import cores
+from dialoscope.corpus import load
 from grown_texts import grown_texts
-from turnwise.cores import cores
-from turnwise.corpus import load
 
 
 def write_grown(data: str, turns: int, path: Path) -> int:
@@ -68,7 +68,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path, cleaned = Path(folder) / "grown.jsonl", Path(folder) / "clean"
         dialogues = write_grown(arguments.data, arguments.turns, path)
-        command = [sys.executable, "-m", "turnwise", "overlap", "clean", str(path), "--threshold", "0.75"]
+        command = [sys.executable, "-m", "dialoscope", "overlap", "clean", str(path), "--threshold", "0.75"]
         command += ["--test", "1000", "--validation", "1000", "--seed", "0", "--out", str(cleaned), "--json"]
         load_before, start = os.getloadavg()[0], time.perf_counter()
         done = subprocess.run(command, check=True, capture_output=True, text=True)

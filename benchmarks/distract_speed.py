@@ -23,17 +23,17 @@ from typing import Any
 
 import torch
 
+from dialoscope.cores import cores
+from dialoscope.corpus import load
+from dialoscope.distract import measure
+from dialoscope.distract.examine import make_sets
+from dialoscope.distract.sets import DistractingSet
+from dialoscope.model import Vocabulary, load_huggingface
+from dialoscope.model.presets import preset
+from dialoscope.model.protocol import DialogueModel
+from dialoscope.model.seq2seq import Seq2Seq, Seq2SeqModel
 from peak import memory_from_here, peak_memory
 from smollm2 import smollm2
-from turnwise.cores import cores
-from turnwise.corpus import load
-from turnwise.distract import measure
-from turnwise.distract.examine import make_sets
-from turnwise.distract.sets import DistractingSet
-from turnwise.model import Vocabulary, load_huggingface
-from turnwise.model.presets import preset
-from turnwise.model.protocol import DialogueModel
-from turnwise.model.seq2seq import Seq2Seq, Seq2SeqModel
 
 JSON = Path(__file__).with_suffix(".json")
 GOALS = {"times_plain": 1.25, "long_context_gib": 4.0}

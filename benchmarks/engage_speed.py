@@ -29,14 +29,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
+from dialoscope.corpus import load
+from dialoscope.corpus.dialogue import SCHEMA
+from dialoscope.engage import Settings, examples
+from dialoscope.engage.encoder import CHUNK_TOKENS, Encoder, chunks
+from dialoscope.engage.live import Monitor
+from dialoscope.engage.predictor import Predictor
+from dialoscope.engage.scoring import write_scores
 from peak import memory_from_here, peak_memory
-from turnwise.corpus import load
-from turnwise.corpus.dialogue import SCHEMA
-from turnwise.engage import Settings, examples
-from turnwise.engage.encoder import CHUNK_TOKENS, Encoder, chunks
-from turnwise.engage.live import Monitor
-from turnwise.engage.predictor import Predictor
-from turnwise.engage.scoring import write_scores
 
 JSON = Path(__file__).with_suffix(".json")
 SHORT, LONG = 2, 200  # turns of a live conversation

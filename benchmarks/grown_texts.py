@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from turnwise.corpus import load
+from dialoscope.corpus import load
 
 REPLACED = 0.3
 SEED = 13

@@ -24,16 +24,16 @@ from typing import Any
 
 import torch
 
+from dialoscope.corpus import load
+from dialoscope.distract import influence
+from dialoscope.distract.examine import make_sets
+from dialoscope.distract.sets import Case
+from dialoscope.model import load_huggingface
+from dialoscope.model.huggingface.adapter import HuggingFaceModel
+from dialoscope.model.huggingface.conversation import Joining
+from dialoscope.model.protocol import Context, Likelihood
 from peak import memory_from_here, peak_memory
 from smollm2 import smollm2
-from turnwise.corpus import load
-from turnwise.distract import influence
-from turnwise.distract.examine import make_sets
-from turnwise.distract.sets import Case
-from turnwise.model import load_huggingface
-from turnwise.model.huggingface.adapter import HuggingFaceModel
-from turnwise.model.huggingface.conversation import Joining
-from turnwise.model.protocol import Context, Likelihood
 
 JSON = Path(__file__).with_suffix(".json")
 JOININGS: tuple[Joining, ...] = ("chat", "plain")

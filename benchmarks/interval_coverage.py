@@ -28,16 +28,16 @@ from zlib import crc32
 
 import numpy as np
 
-from turnwise.metrics import TESTS
-from turnwise.metrics.agreement import Alpha, Ceiling
-from turnwise.metrics.bleu import corpus_bleu, count_matches
-from turnwise.metrics.bootstrap import BOOTSTRAPS, DEFAULT, estimate
-from turnwise.metrics.correlation import Correlation
-from turnwise.metrics.distinct import Distinct, distinct_grams
-from turnwise.metrics.jackknife import jackknife
-from turnwise.metrics.paired import difference
-from turnwise.metrics.resample import resample
-from turnwise.metrics.statistic import (
+from dialoscope.metrics import TESTS
+from dialoscope.metrics.agreement import Alpha, Ceiling
+from dialoscope.metrics.bleu import corpus_bleu, count_matches
+from dialoscope.metrics.bootstrap import BOOTSTRAPS, DEFAULT, estimate
+from dialoscope.metrics.correlation import Correlation
+from dialoscope.metrics.distinct import Distinct, distinct_grams
+from dialoscope.metrics.jackknife import jackknife
+from dialoscope.metrics.paired import difference
+from dialoscope.metrics.resample import resample
+from dialoscope.metrics.statistic import (
     Clusters,
     FloatArray,
     Interval,

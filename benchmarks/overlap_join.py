@@ -15,7 +15,7 @@ The exact peers are what Python users can install. Compiled joins by prefix filt
 code in C++ and are not among them.
 
     python benchmarks/overlap_join.py                                  # all rows, writes benchmarks/overlap_join.json
-    python benchmarks/overlap_join.py --sizes 10000 --engines turnwise scipy --out /dev/null
+    python benchmarks/overlap_join.py --sizes 10000 --engines dialoscope scipy --out /dev/null
     python benchmarks/overlap_join.py --table                          # prints the tables of docs/overlap.md
 
 An engine that outlasts `--limit-seconds`, or that took a twenty-fifth of it on a tenth of the texts, is not tried on
@@ -44,14 +44,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dialoscope.cores import cores
+from dialoscope.overlap.copies import Copies
+from dialoscope.overlap.index import Index
+from dialoscope.overlap.join import exact_threshold, join
+from dialoscope.overlap.pairs import shared_tokens
+from dialoscope.overlap.tokens import Bags, bags_of, reference_tokens
 from grown_texts import grown_texts
 from peak import memory_from_here, peak_memory
-from turnwise.cores import cores
-from turnwise.overlap.copies import Copies
-from turnwise.overlap.index import Index
-from turnwise.overlap.join import exact_threshold, join
-from turnwise.overlap.pairs import shared_tokens
-from turnwise.overlap.tokens import Bags, bags_of, reference_tokens
 
 MEMORY = 14 << 30  # bytes an engine may map; more is a failure, and the machine stays alive
 Keys = np.ndarray[Any, Any]  # first * n + second of each pair, ascending
@@ -69,7 +69,7 @@ GOALS = {
 # --- Engines ----------------------------------------------------------------------------------------------------------
 
 
-def turnwise(texts: list[str], given: Bags, threshold: float, option: str) -> Outcome:
+def dialoscope(texts: list[str], given: Bags, threshold: float, option: str) -> Outcome:
     """Ours."""
     start = time.perf_counter()
     (bags,), _ = bags_of(texts)
@@ -184,7 +184,7 @@ def rensa_flags(texts: list[str], given: Bags, threshold: float, option: str) ->
 # Bands x rows: from fewer candidates and lower recall to more and higher, about 0.95 of the pairs.
 BANDS = ["21x6", "23x6", "25x5"]
 ENGINES: dict[str, tuple[Callable[[list[str], Bags, float, str], Outcome], str, list[str]]] = {
-    "turnwise": (turnwise, "exact", [""]),
+    "dialoscope": (dialoscope, "exact", [""]),
     "sparse_dot_topn": (sparse_dot_topn, "exact", ["2000"]),
     "scipy": (scipy, "exact", [""]),
     "SetSimilaritySearch": (set_similarity_search, "exact", [""]),
@@ -242,7 +242,7 @@ def run_engine(name: str, option: str, path: Path, threshold: float, repeats: in
     peak = peak_memory()
     np.save(out / "keys.npy", np.unique(keys))
     found: dict[str, Any] = {"times": times, "bytes_per_text": (peak - before) / len(texts)}
-    if name == "turnwise" and len(times) == repeats:
+    if name == "dialoscope" and len(times) == repeats:
         found["kernel"] = statistics.median(kernel_seconds(texts, threshold) for _ in range(repeats))
     (out / "times.json").write_text(json.dumps(found))
 
@@ -308,7 +308,7 @@ def _block(
                 continue
             load = os.getloadavg()[0]
             found, keys = measured(name, option, path, threshold, arguments.repeats, arguments.limit_seconds)
-            if name == "turnwise":
+            if name == "dialoscope":
                 truth, ours = keys, found
             if "seconds" not in found:
                 too_slow[name, option] = f"{found} on {size:,} {unit}s at {threshold}"
@@ -328,7 +328,7 @@ def _compared(
     result: dict[str, Any] = {"found": len(keys), "recall": common / max(1, len(truth))}
     result |= {"precision": common / max(1, len(keys))} if kind == "approximate" else {}
     result |= {"agrees": bool(np.array_equal(keys, truth))} if kind == "exact" else {}
-    if ours and name != "turnwise":
+    if ours and name != "dialoscope":
         result["times_ours"] = found["seconds"] / ours["seconds"]
         result["joining_times_ours_in_all"] = (
             found["joining"] / ours["seconds"]
@@ -345,7 +345,7 @@ def table(found: list[dict[str, Any]]) -> str:
     blocks = dict.fromkeys((row["unit"], row["texts"], row["threshold"]) for row in found)
     for unit, size, threshold in blocks:
         mine = [row for row in found if (row["unit"], row["texts"], row["threshold"]) == (unit, size, threshold)]
-        ours = next(row for row in mine if row["engine"] == "turnwise")
+        ours = next(row for row in mine if row["engine"] == "dialoscope")
         timed = [row for row in mine if "seconds" in row and row is not ours]
         exact = [row for row in timed if row["kind"] == "exact"]
         near = [row for row in timed if row["kind"] == "approximate" and row["recall"] >= ENOUGH]

@@ -23,10 +23,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from dialoscope.overlap.join import join_distinct
+from dialoscope.overlap.tokens import bags_of
 from grown_texts import grown_texts
 from peak import memory_from_here, peak_memory
-from turnwise.overlap.join import join_distinct
-from turnwise.overlap.tokens import bags_of
 
 THRESHOLD = "0.75"
 JSON = Path(__file__).with_suffix(".json")

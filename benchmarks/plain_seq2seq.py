@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from turnwise.model.batch import Batch
-from turnwise.model.lstm import LSTM
-from turnwise.model.settings import Settings
+from dialoscope.model.batch import Batch
+from dialoscope.model.lstm import LSTM
+from dialoscope.model.settings import Settings
 
 
 class Plain(nn.Module):

@@ -29,17 +29,17 @@ from typing import Any
 import numpy as np
 import torch
 
+from dialoscope.cores import cores
+from dialoscope.corpus import Corpus, load
+from dialoscope.model import Recipe, load_model, preset, train
+from dialoscope.model.protocol import Floats
+from dialoscope.probe import TASKS, Examples, Settings, examples
+from dialoscope.probe.encodings import encode
+from dialoscope.probe.labels import Labels, f1_parts, hits
+from dialoscope.probe.logistic import Linear, fit_logistic
+from dialoscope.probe.measure import label_all
+from dialoscope.probe.targets import Targets
 from peak import memory_from_here, peak_memory
-from turnwise.cores import cores
-from turnwise.corpus import Corpus, load
-from turnwise.model import Recipe, load_model, preset, train
-from turnwise.model.protocol import Floats
-from turnwise.probe import TASKS, Examples, Settings, examples
-from turnwise.probe.encodings import encode
-from turnwise.probe.labels import Labels, f1_parts, hits
-from turnwise.probe.logistic import Linear, fit_logistic
-from turnwise.probe.measure import label_all
-from turnwise.probe.targets import Targets
 
 JSON = Path(__file__).with_suffix(".json")
 STATE_TASKS = {name: task for name, task in TASKS.items() if "state" in task.needs}

@@ -2,7 +2,7 @@
 
 Measures, in one run on the same file, interleaved and repeated: a bare loop of `orjson.loads` over the lines (the least
 any reader in Python has to do), `pyarrow.json` (an Arrow table of nested messages, neither checked nor named), and
-`turnwise.load` (checked, with ids and splits). Each runs in a process of its own, so that peaks of memory are its own.
+`dialoscope.load` (checked, with ids and splits). Each runs in its own process, so that peaks of memory are its own.
 
     python benchmarks/read_corpus.py                       # a million dialogues, writes benchmarks/read_corpus.json
     python benchmarks/read_corpus.py --dialogues 10000 --out /dev/null
@@ -33,7 +33,7 @@ def write_dialogues(path: Path, count: int, *, is_labelled: bool, seed: int = 7)
     """
     import orjson
 
-    from turnwise.corpus import generate
+    from dialoscope.corpus import generate
 
     rng = np.random.default_rng(seed)
     texts = [dialogue.texts for dialogue in generate(dialogues=2000, seed=seed)]
@@ -66,9 +66,9 @@ def pyarrow_json(path: Path) -> tuple[int, int]:
     return pc.sum(pc.list_value_length(table["messages"])).as_py(), table.nbytes
 
 
-def turnwise(path: Path) -> tuple[int, int]:
+def dialoscope(path: Path) -> tuple[int, int]:
     """Ours."""
-    from turnwise.corpus import load
+    from dialoscope.corpus import load
 
     corpus = load(path)
     return int(corpus.turns_per_dialogue.sum()), corpus.table.nbytes
@@ -77,7 +77,7 @@ def turnwise(path: Path) -> tuple[int, int]:
 READERS: dict[str, Callable[[Path], int | tuple[int, int]]] = {
     "orjson_loop": orjson_loop,
     "pyarrow_json": pyarrow_json,
-    "turnwise": turnwise,
+    "dialoscope": dialoscope,
 }
 
 
@@ -86,7 +86,7 @@ def measure_here(reader: str, path: Path) -> dict[str, float]:
     import orjson  # noqa: F401  # imports are not what is measured
     import pyarrow.json  # noqa: F401
 
-    import turnwise.corpus  # noqa: F401
+    import dialoscope.corpus  # noqa: F401
 
     before = peak_mb()
     start = time.perf_counter()

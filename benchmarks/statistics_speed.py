@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from turnwise.metrics import Pairs, Resampling, correlate, mean_score, score_pairs
+from dialoscope.metrics import Pairs, Resampling, correlate, mean_score, score_pairs
 
 RESAMPLES = 10_000
 LIMIT_SECONDS = 2.0  # for 10,000 resamples of a mean of 10,000 items, and of a rank correlation of 375
@@ -113,32 +113,32 @@ def tasks(rng: np.random.Generator) -> dict[str, dict[str, Run]]:
     mean = partial(scipys, (values,), np.mean, batch=100)
     return {
         "mean of 10,000, percentile": {
-            "turnwise": lambda: our_mean(values, "percentile"),
+            "dialoscope": lambda: our_mean(values, "percentile"),
             "scipy": lambda: mean(method="percentile"),
         },
-        "mean of 10,000, BCa": {"turnwise": lambda: our_mean(values, "bca"), "scipy": lambda: mean(method="BCa")},
+        "mean of 10,000, BCa": {"dialoscope": lambda: our_mean(values, "bca"), "scipy": lambda: mean(method="BCa")},
         "spearman of 375": {
-            "turnwise": lambda: our_correlation(*both, "spearman"),
+            "dialoscope": lambda: our_correlation(*both, "spearman"),
             "scipy": lambda: scipys(both, partial(library_correlation, "spearman"), batch=None, method="percentile"),
             "scipy, ranks vectorised": lambda: scipys(both, ranked_correlation, batch=1000, method="percentile"),
         },
         "kendall of 375": {
-            "turnwise": lambda: our_correlation(*both, "kendall"),
+            "dialoscope": lambda: our_correlation(*both, "kendall"),
             "scipy": lambda: scipys(both, partial(library_correlation, "kendall"), batch=None, method="percentile"),
         },
         "corpus BLEU-4 of 7,000 pairs, 1,000 resamples": {
-            "turnwise": lambda: our_bleu(pairs),
+            "dialoscope": lambda: our_bleu(pairs),
             "sacrebleu": lambda: sacrebleus(pairs),
         },
         "two systems by BLEU-4, 7,000 pairs, 10,000 exchanges": {
-            "turnwise": lambda: our_comparison(pairs, other, "bleu-4"),
+            "dialoscope": lambda: our_comparison(pairs, other, "bleu-4"),
             "sacrebleu": lambda: sacrebleus_comparison(pairs, other),
         },
         "two systems by distinct-1, 7,000 pairs, 10,000 exchanges": {
-            "turnwise": lambda: our_comparison(pairs, other, "distinct-1")
+            "dialoscope": lambda: our_comparison(pairs, other, "distinct-1")
         },
         "two systems by distinct-2, 7,000 pairs, 10,000 exchanges": {
-            "turnwise": lambda: our_comparison(pairs, other, "distinct-2")
+            "dialoscope": lambda: our_comparison(pairs, other, "distinct-2")
         },
     }
 
@@ -163,7 +163,7 @@ def measure(runs: dict[str, Run], repeats: int) -> dict[str, Any]:
             "seconds": round(medians[name], 4),
             "first_call_seconds": round(first[name][0], 4),
             "found": [round(end, 4) for end in first[name][1]],
-            "times_turnwise": round(medians[name] / medians["turnwise"], 1),
+            "times_dialoscope": round(medians[name] / medians["dialoscope"], 1),
         }
         for name in runs
     }
@@ -182,7 +182,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
     found = {name: measure(runs, options.repeats) for name, runs in tasks(np.random.default_rng(0)).items()}
-    libraries = {name: version(name) for name in ("turnwise", "numpy", "scipy", "numba", "sacrebleu")}
+    libraries = {name: version(name) for name in ("dialoscope", "numpy", "scipy", "numba", "sacrebleu")}
     about = {"resamples": RESAMPLES, "repeats": options.repeats, "limit_seconds": LIMIT_SECONDS}
     machine = {"cores": len(os.sched_getaffinity(0)), "python": platform.python_version(), **libraries}
     text = json.dumps({"about": about, "machine": machine, "tasks": found}, indent=2)

@@ -26,11 +26,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from dialoscope.model.batch import Batch
+from dialoscope.model.network import Seq2Seq
+from dialoscope.model.presets import PRESETS
+from dialoscope.model.settings import Settings
 from plain_seq2seq import Plain
-from turnwise.model.batch import Batch
-from turnwise.model.network import Seq2Seq
-from turnwise.model.presets import PRESETS
-from turnwise.model.settings import Settings
 
 FIVE = ("non-hier", "static", "static-ui", "dynamic", "dynamic-ui")
 WANTED = {"token": 3.0, "dynamic": 3.0, "static": 5.0}  # times the plain loop, on a GPU at the paper's size

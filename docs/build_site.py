@@ -26,9 +26,9 @@ def commands() -> Iterator[tuple[str, Any]]:
     """Every command with its full name, groups before what is in them."""
     from typer.main import get_command
 
-    from turnwise.cli import app
+    from dialoscope.cli import app
 
-    waiting: list[tuple[str, Any]] = [("turnwise", get_command(app))]
+    waiting: list[tuple[str, Any]] = [("dialoscope", get_command(app))]
     while waiting:
         name, command = waiting.pop(0)
         yield name, command

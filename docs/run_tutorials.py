@@ -7,7 +7,7 @@
 Blocks of `sh` and `python` run in order, all pages in one folder; a `text` block right below one is what it prints. A
 block that an earlier page has run is not run again. Blocks of `bash` need something that is fetched first and do not
 run, but for those under a comment `<!-- data: NAME -->`, which run when pages are written and the folder NAME lies
-where TURNWISE_DATA says.
+where DIALOSCOPE_DATA says.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def run(code: str, kind: str, folder: Path) -> str:
 
 def data_folder(name: str) -> Path | None:
     """A data set in its published form, where there is one here."""
-    root = Path(os.environ.get("TURNWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    root = Path(os.environ.get("DIALOSCOPE_DATA", Path(__file__).parents[2] / "shared" / "data"))
     return root / name if (root / name).is_dir() else None
 
 

@@ -66,7 +66,7 @@ STUDIES = {
 
 def gather(data: Path, corpora: Path) -> None:
     """Every corpus as one Parquet file, DailyDialog also cleaned, and what people rated."""
-    from turnwise.corpus import load, resplit, write
+    from dialoscope.corpus import load, resplit, write
 
     corpora.mkdir(parents=True, exist_ok=True)
     for name in (*PUBLISHED, "chitchat"):
@@ -79,7 +79,7 @@ def gather(data: Path, corpora: Path) -> None:
                 found = resplit(found, validation=len(found) // 10, test=len(found) // 10, seed=0)
             write(found, corpora / f"{name}.parquet", to="parquet", overwrite=True)
         print(name, found.splits, flush=True)
-    command = [sys.executable, "-m", "turnwise", "overlap", "clean", str(data / "dailydialog"), "--threshold", "0.75"]
+    command = [sys.executable, "-m", "dialoscope", "overlap", "clean", str(data / "dailydialog"), "--threshold", "0.75"]
     shutil.rmtree(corpora / "clean", ignore_errors=True)
     sizes = ["--test", "1000", "--validation", "1000", "--seed", "0"]
     subprocess.run([*command, *sizes, "--out", str(corpora / "clean"), "--quiet"], check=True)

@@ -16,13 +16,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from turnwise.corpus import load
-from turnwise.distract import AttentionLoss, InsertDistractions
-from turnwise.model import Vocabulary, preset
-from turnwise.model.attention import Scorer
-from turnwise.model.batching import collate_examples
-from turnwise.model.examples import examples_of
-from turnwise.model.seq2seq import Seq2Seq
+from dialoscope.corpus import load
+from dialoscope.distract import AttentionLoss, InsertDistractions
+from dialoscope.model import Vocabulary, preset
+from dialoscope.model.attention import Scorer
+from dialoscope.model.batching import collate_examples
+from dialoscope.model.examples import examples_of
+from dialoscope.model.seq2seq import Seq2Seq
 
 SAMPLES = 64
 

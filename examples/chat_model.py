@@ -1,6 +1,6 @@
 r"""A real chat model on the nine distracting test sets: its table in docs/results.md.
 
-    turnwise distract measure SmolLM2-135M=SmolLM2-135M-Instruct.Q4_1.gguf --corpus dailydialog/ --last-only \
+    dialoscope distract measure SmolLM2-135M=SmolLM2-135M-Instruct.Q4_1.gguf --corpus dailydialog/ --last-only \
         --dtype bfloat16 --out smollm2
     python examples/chat_model.py smollm2 --took "68 minutes for the last 14 of 20 portions"   # keep what is shown
     python examples/chat_model.py --table
@@ -52,7 +52,7 @@ def table(row: dict[str, Any]) -> str:
 def main() -> None:
     """Keep a run's numbers, or print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", type=Path, nargs="?", help="the folder of turnwise distract measure")
+    parser.add_argument("run", type=Path, nargs="?", help="the folder of dialoscope distract measure")
     parser.add_argument("--took", help="how long it took on one core")
     parser.add_argument("--table", action="store_true")
     arguments = parser.parse_args()

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from turnwise.corpus import Corpus, load, samples
-from turnwise.overlap import Cleaned, clean
+from dialoscope.corpus import Corpus, load, samples
+from dialoscope.overlap import Cleaned, clean
 
 Key = tuple[str, str]
 SPLITS = ("train", "validation", "test")

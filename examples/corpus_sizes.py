@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from turnwise.corpus import load, summarise
-from turnwise.corpus.streams import Record, Source, csv_records
-from turnwise.corpus.summary import SplitSummary
+from dialoscope.corpus import load, summarise
+from dialoscope.corpus.streams import Record, Source, csv_records
+from dialoscope.corpus.summary import SplitSummary
 
 Sizes = tuple[int, int, float, float, int]  # dialogues, turns, mean, standard deviation, tokens
 

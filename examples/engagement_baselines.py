@@ -35,18 +35,18 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
 import side_by_side
-from turnwise.atomic import whole_file
-from turnwise.corpus import Corpus, load
-from turnwise.engage import BASELINES, HumanSet, Rater, Settings, evaluate, examples, fit_head, halves, material
-from turnwise.engage import read_human as read
-from turnwise.engage.baselines import word_count
-from turnwise.engage.encoder import Encoder
-from turnwise.engage.evaluate import RESAMPLING
-from turnwise.engage.predictor import Predictor
-from turnwise.engage.protocol import Dialogue, Floats
-from turnwise.metrics import Comparison, correct, correlate
-from turnwise.model import DialogueModel
-from turnwise.model.loading import load as load_model
+from dialoscope.atomic import whole_file
+from dialoscope.corpus import Corpus, load
+from dialoscope.engage import BASELINES, HumanSet, Rater, Settings, evaluate, examples, fit_head, halves, material
+from dialoscope.engage import read_human as read
+from dialoscope.engage.baselines import word_count
+from dialoscope.engage.encoder import Encoder
+from dialoscope.engage.evaluate import RESAMPLING
+from dialoscope.engage.predictor import Predictor
+from dialoscope.engage.protocol import Dialogue, Floats
+from dialoscope.metrics import Comparison, correct, correlate
+from dialoscope.model import DialogueModel
+from dialoscope.model.loading import load as load_model
 
 ROWS = Path(__file__).with_suffix(".json")
 ANNOTATED, SCORED = "DailyDialog_groungtruth_annotated.csv", "Eng_Scores_queries_gen_gtruth_replies.csv"

@@ -1,6 +1,6 @@
 r"""What a leak does to BLEU: Figure 2 and Tables 2 and 4 of the overlap paper, for docs/results.md.
 
-    turnwise overlap clean dailydialog/ --threshold 0.75 --test 1000 --validation 1000 --seed 0 --out clean
+    dialoscope overlap clean dailydialog/ --threshold 0.75 --test 1000 --validation 1000 --seed 0 --out clean
     python examples/leak_study.py dailydialog/ --cleaned clean/ --epochs 60 --device cuda --workers 6
     python examples/leak_study.py --table curves        # BLEU-2 by epoch, whole test set and its clean part
     python examples/leak_study.py --page leak.html      # the same as a picture, Figure 2
@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING, Any
 import side_by_side
 
 if TYPE_CHECKING:
-    from turnwise.corpus import Corpus
-    from turnwise.model import DialogueModel
+    from dialoscope.corpus import Corpus
+    from dialoscope.model import DialogueModel
 
 ROWS = Path(__file__).with_suffix(".json")
 PRESETS = ("overlap-lstm", "overlap-transformer")
@@ -57,8 +57,8 @@ MARKS = (1, 2, 3, 5, 10, 15, 20, 30, 40, 50, 60)  # epochs that the table of cur
 
 def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, Any]:
     """Train one variant from one seed and let it answer."""
-    from turnwise.corpus import load
-    from turnwise.model import load_model, preset, train
+    from dialoscope.corpus import load
+    from dialoscope.model import load_model, preset, train
 
     which, kind, turns = name.rsplit("-", 2)
     data = load(arguments.corpus if kind == "original" else arguments.cleaned / "corpus")
@@ -107,8 +107,8 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
 
 def _is_clean(data: Corpus, turns: int) -> list[bool]:
     """Whether each test sample overlaps with training by at most 0.80."""
-    from turnwise.overlap import measure
-    from turnwise.overlap.measure import Settings
+    from dialoscope.overlap import measure
+    from dialoscope.overlap.measure import Settings
 
     found = measure(data.split("train"), data.split("test"), settings=Settings(context_turns=turns))
     return [bool(ratio <= LEAK) for ratio in found.ratio]
@@ -118,7 +118,7 @@ def _without_duplicates(pairs: Path, test: Corpus, turns: int) -> list[bool]:
     """Which samples of the test split are among the cleaned pairs."""
     import pyarrow.parquet as pq
 
-    from turnwise.corpus import samples
+    from dialoscope.corpus import samples
 
     rows = pq.read_table(pairs).to_pylist()
     known = {(row["dialogue"], row["context"], row["response"]) for row in rows}
@@ -128,7 +128,7 @@ def _without_duplicates(pairs: Path, test: Corpus, turns: int) -> list[bool]:
 
 def _answers(model: Any, test: Corpus, turns: int) -> tuple[list[str], list[str], list[str]]:
     """What a model says and what was said, both in its words, and the dialogues."""
-    from turnwise.model import respond
+    from dialoscope.model import respond
 
     model.batch_size = ANSWERED
     written = list(respond(model, test, context_turns=turns))
@@ -142,7 +142,7 @@ def _apart(text: str) -> str:
 
 
 def _scored(hypotheses: list[str], references: list[str], dialogues: list[str], kept: list[bool]) -> dict[str, Any]:
-    from turnwise.metrics import Pairs, score_pairs
+    from dialoscope.metrics import Pairs, score_pairs
 
     said, meant, whose = (list(compress(column, kept)) for column in (hypotheses, references, dialogues))
     scores = score_pairs(Pairs(said, meant, whose), metrics=METRICS).scores
@@ -154,9 +154,9 @@ def _curve(test: Corpus, turns: int, is_clean: list[bool]) -> Callable[[Dialogue
     """BLEU-2 after an epoch, on all test samples and on the clean ones; words are counted once for both."""
     import numpy as np
 
-    from turnwise.metrics import Options, Pairs
-    from turnwise.metrics.bleu import nltk_corpus_bleu, overlap_matches
-    from turnwise.metrics.statistic import Clusters
+    from dialoscope.metrics import Options, Pairs
+    from dialoscope.metrics.bleu import nltk_corpus_bleu, overlap_matches
+    from dialoscope.metrics.statistic import Clusters
 
     def curve(model: DialogueModel) -> dict[str, float]:
         said, meant, _ = _answers(model, test, turns)
@@ -174,7 +174,7 @@ def memorised(
     data: Corpus, turns: int, answers: tuple[list[str], list[str], list[str]], is_clean: list[bool]
 ) -> dict[str, Any]:
     """Responses of some length that are their references, word for word, beside what training has that is nearest."""
-    from turnwise.overlap.measure import Settings, measure_with_examples
+    from dialoscope.overlap.measure import Settings, measure_with_examples
 
     said, meant, _ = answers
     found = [
@@ -223,8 +223,8 @@ def curve_table(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 def curve_page(rows: list[dict[str, Any]]) -> str:
     """BLEU-2 by epoch as Figure 2 has it, the first seed of each model."""
-    from turnwise.report import Section, render
-    from turnwise.report.charts import Axis, lines
+    from dialoscope.report import Section, render
+    from dialoscope.report.charts import Axis, lines
 
     runs = {row["variant"].removesuffix("-original-1"): row for row in rows if "curves" in row and row["seed"] == 0}
     most = max(len(row["curves"]["all"]) for row in runs.values())

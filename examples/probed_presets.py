@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING, Any
 import side_by_side
 
 if TYPE_CHECKING:
-    from turnwise.corpus import Corpus, Turn
+    from dialoscope.corpus import Corpus, Turn
 
 ROWS = Path(__file__).with_suffix(".json")
 CONTROLS = Path(__file__).with_name("probed_presets_controls.json")
@@ -60,7 +60,7 @@ def normalised(text: str) -> str:
 
 def normalise(corpus: Corpus) -> Corpus:
     """A corpus with every turn normalised."""
-    from turnwise.corpus import Corpus
+    from dialoscope.corpus import Corpus
 
     def turn(one: Turn) -> Turn:
         return one._replace(text=normalised(one.text))
@@ -71,7 +71,7 @@ def normalise(corpus: Corpus) -> Corpus:
 
 def splits_of(arguments: argparse.Namespace) -> tuple[Corpus, Corpus, Corpus]:
     """What models learn from, what classifiers learn from, and what they are scored on."""
-    from turnwise.corpus import load, resplit
+    from dialoscope.corpus import load, resplit
 
     if arguments.annotated is None:
         whole = load(arguments.corpus)
@@ -83,9 +83,9 @@ def splits_of(arguments: argparse.Namespace) -> tuple[Corpus, Corpus, Corpus]:
 
 def probed(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, Any]:
     """Train one preset from one seed, and probe three of its checkpoints."""
-    from turnwise.model import load_model, preset, train
-    from turnwise.model.loading import choose_device
-    from turnwise.probe import Settings, examine, examples
+    from dialoscope.model import load_model, preset, train
+    from dialoscope.model.loading import choose_device
+    from dialoscope.probe import Settings, examine, examples
 
     text, *parts = splits_of(arguments)
     chosen, device = preset(name), choose_device(arguments.device)
@@ -137,8 +137,8 @@ def keep_controls(arguments: argparse.Namespace) -> None:
     Labels are shuffled for the encodings of an LSTM that has seen a few dialogues once: how a model is trained does not
     matter to labels that it cannot know.
     """
-    from turnwise.model import load_model, preset, train
-    from turnwise.probe import examine, examples
+    from dialoscope.model import load_model, preset, train
+    from dialoscope.probe import examine, examples
 
     text, *parts = splits_of(arguments)
     chosen = preset("lstm")
@@ -200,7 +200,7 @@ def _asked(tasks: Iterable[str], data: str) -> list[str]:
 
 
 def _difficulty(task: str) -> str:
-    from turnwise.probe import TASKS
+    from dialoscope.probe import TASKS
 
     return TASKS[task].difficulty
 

@@ -53,7 +53,7 @@ def run(
 ) -> None:
     """Make the rows that are missing, so many at a time; begin none after the given time, or once a run gave up."""
     if arguments.one:
-        from turnwise.model import graphs
+        from dialoscope.model import graphs
 
         graphs.SHARE_OF_MEMORY = arguments.share / arguments.workers  # each keeps to its part of the card
         print(json.dumps(make(arguments, arguments.one[0], int(arguments.one[1]))))
@@ -92,7 +92,7 @@ def read(rows: Path) -> list[Row]:
 
 def keep(rows: Any, path: Path) -> None:
     """Write rows, all of them or none: a kill must not cost those that were there."""
-    from turnwise.atomic import whole_file
+    from dialoscope.atomic import whole_file
 
     with whole_file(path) as unfinished:
         unfinished.write_text(json.dumps(rows, indent=1) + "\n")

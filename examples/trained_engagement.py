@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import side_by_side
 
 if TYPE_CHECKING:
-    from turnwise.engage.predictor import Predictor
+    from dialoscope.engage.predictor import Predictor
 
 ROWS = Path(__file__).with_suffix(".json")
 MIXTURE = "mixture"
@@ -85,11 +85,11 @@ def options_of(words: Sequence[str]) -> dict[str, Any]:
 
 def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, Any]:
     """Train one variant from one seed; predict depth on every test split, and rate what people rated."""
-    from turnwise.corpus import load
-    from turnwise.engage import RECIPES, Recipe, Settings, fit_all, fit_head, halves, material, read_human
-    from turnwise.engage.encoder import Encoder
-    from turnwise.engage.predictor import Predictor
-    from turnwise.model.loading import choose_device
+    from dialoscope.corpus import load
+    from dialoscope.engage import RECIPES, Recipe, Settings, fit_all, fit_head, halves, material, read_human
+    from dialoscope.engage.encoder import Encoder
+    from dialoscope.engage.predictor import Predictor
+    from dialoscope.model.loading import choose_device
 
     corpus, history, *words = name.split("-")
     settings = Settings(history=int(history.removeprefix("h")), **options_of(words))
@@ -159,8 +159,8 @@ def measured(predictor: Predictor, tests: Mapping[str, Any], rated: Any, everyth
 
 def depth_on(predictor: Predictor, corpus: Any) -> dict[str, Any]:
     """Tables 1 and 2 on one corpus's test split."""
-    from turnwise.engage import examples
-    from turnwise.engage.depth import measure_depth
+    from dialoscope.engage import examples
+    from dialoscope.engage.depth import measure_depth
 
     found = measure_depth(
         {"model": predictor}, examples(corpus.split("test")), training=examples(corpus.split("train"))
@@ -173,7 +173,7 @@ def depth_on(predictor: Predictor, corpus: Any) -> dict[str, Any]:
 
 def people_on(predictor: Predictor, rated: Any) -> dict[str, Any]:
     """How a predictor and the baselines agree with people."""
-    from turnwise.engage import evaluate
+    from dialoscope.engage import evaluate
 
     found = next(iter(evaluate({"model": predictor}, [rated]).to_dict()["sets"].values()))
     kept = ("pearson", "spearman", "interval", "partial_given_length", "share_of_ceiling")

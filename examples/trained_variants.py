@@ -1,6 +1,6 @@
 """The papers' models trained on real dialogues, with and without distractions: the tables of docs/results.md.
 
-    turnwise overlap clean dailydialog/ --threshold 0.75 --test 1000 --validation 1000 --seed 0 --out clean
+    dialoscope overlap clean dailydialog/ --threshold 0.75 --test 1000 --validation 1000 --seed 0 --out clean
     python examples/trained_variants.py clean/corpus --name dailydialog --variants presets --epochs 20 --workers 3
     python examples/trained_variants.py clean/corpus --name dailydialog --variants paper --epochs 20 --workers 3
     python examples/trained_variants.py --table presets      # perplexity and BLEU-2 of every preset
@@ -105,10 +105,10 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
     """Train one variant from one seed and measure it."""
     import torch
 
-    from turnwise.corpus import load
-    from turnwise.distract import AttentionLoss, InsertDistractions
-    from turnwise.model import load_model, preset, train
-    from turnwise.model.settings import changed, read_word
+    from dialoscope.corpus import load
+    from dialoscope.distract import AttentionLoss, InsertDistractions
+    from dialoscope.model import load_model, preset, train
+    from dialoscope.model.settings import changed, read_word
 
     what, data = Variant.parse(name), load(arguments.corpus)
     chosen = preset(what.preset)
@@ -158,8 +158,8 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
 
 def said(model: Any, test: Any) -> dict[str, Any]:
     """Perplexity, BLEU-2 and a few responses."""
-    from turnwise.metrics import Options, Pairs, score_pairs
-    from turnwise.model import perplexity, respond
+    from dialoscope.metrics import Options, Pairs, score_pairs
+    from dialoscope.model import perplexity, respond
 
     written = list(respond(model, test))
     hypotheses, references, dialogues = (
@@ -177,7 +177,7 @@ def without_context(model: Any, test: Any) -> dict[str, float]:
 
     Where another's context serves as well, the model does not read it, and where it looks means nothing.
     """
-    from turnwise.corpus import samples
+    from dialoscope.corpus import samples
 
     found = list(samples(test))
     right, responses = [one.context for one in found], [one.response for one in found]
@@ -192,7 +192,7 @@ def without_context(model: Any, test: Any) -> dict[str, float]:
 
 def looked(model: Any, data: Any, *, has_attention: bool) -> dict[str, Any]:
     """DAS ratios on the nine sets."""
-    from turnwise.distract import examine, make_sets
+    from dialoscope.distract import examine, make_sets
 
     if not has_attention:
         return {}
@@ -304,7 +304,7 @@ def gain_table(rows: list[dict[str, Any]]) -> str:
 
 def paired_table(rows: list[dict[str, Any]]) -> str:
     """Each variant against its baseline, and against itself without the loss: on the same dialogues, first seeds."""
-    from turnwise.metrics import correct
+    from dialoscope.metrics import correct
 
     known = {(row["corpus"], row["variant"]): row for row in reversed(rows) if "dialogues" in row}  # the first seed's
     tested = {}
@@ -330,7 +330,7 @@ def _compared(mine: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """The difference of the ratios of means, and of the mean negative log-likelihood of a token."""
     import numpy as np
 
-    from turnwise.metrics import compare_ratios
+    from dialoscope.metrics import compare_ratios
 
     sides = [{key: np.array(words.split(), float) for key, words in row["dialogues"].items()} for row in (mine, other)]
     ratio, words = (

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from turnwise.corpus import load
-from turnwise.metrics import annotator_ceiling, correlate, krippendorff_alpha, ratings_matrix
-from turnwise.record import Score
+from dialoscope.corpus import load
+from dialoscope.metrics import annotator_ceiling, correlate, krippendorff_alpha, ratings_matrix
+from dialoscope.record import Score
 
 FILE = Path("dailydialog_human") / "DailyDialog_groungtruth_annotated.csv"
 

@@ -11,17 +11,17 @@ from hypothesis import settings
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Timing never decides a test; and what CI finds today it should find tomorrow.
-settings.register_profile("turnwise", deadline=None, derandomize="CI" in os.environ)
-settings.load_profile("turnwise")
+settings.register_profile("dialoscope", deadline=None, derandomize="CI" in os.environ)
+settings.load_profile("dialoscope")
 
-DATA = Path(os.environ.get("TURNWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DATA = Path(os.environ.get("DIALOSCOPE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
 @pytest.fixture(scope="session")
 def data() -> Path:
     """The folder of real data sets; tests that need it skip where it is missing."""
     if not DATA.is_dir():
-        pytest.skip("no real data here: set TURNWISE_DATA to the folder that holds it")
+        pytest.skip("no real data here: set DIALOSCOPE_DATA to the folder that holds it")
     return DATA
 
 

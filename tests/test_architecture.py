@@ -9,9 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import turnwise
+import dialoscope
 
-SOURCE = Path(turnwise.__file__).parent
+SOURCE = Path(dialoscope.__file__).parent
 HEAVY = {"torch", "pandas", "plotly", "numba", "transformers", "datasets", "pyspark", "sklearn"}
 
 
@@ -21,30 +21,30 @@ def modules_after(code: str) -> set[str]:
     return {name.partition(".")[0] for name in json.loads(out)}
 
 
-def test_importing_turnwise_pulls_in_nothing_heavy() -> None:
-    assert not modules_after("import turnwise") & (HEAVY | {"numpy", "pyarrow"})
+def test_importing_dialoscope_pulls_in_nothing_heavy() -> None:
+    assert not modules_after("import dialoscope") & (HEAVY | {"numpy", "pyarrow"})
 
 
 def test_reading_and_writing_a_corpus_pulls_in_nothing_heavy() -> None:
-    assert not modules_after("import turnwise as tw; tw.load, tw.corpus.write, tw.report.render") & HEAVY
+    assert not modules_after("import dialoscope as ds; ds.load, ds.corpus.write, ds.report.render") & HEAVY
 
 
 def test_the_command_line_starts_without_anything_heavy() -> None:
-    assert not modules_after("import turnwise.cli") & HEAVY
+    assert not modules_after("import dialoscope.cli") & HEAVY
 
 
 def test_every_public_name_exists() -> None:
-    assert all(getattr(turnwise, name) is not None for name in turnwise.__all__)
+    assert all(getattr(dialoscope, name) is not None for name in dialoscope.__all__)
 
 
 def test_every_name_that_the_reference_promises_exists() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "reference" / "turnwise.md").read_text(encoding="utf-8")
-    names = set(re.findall(r"`tw\.(\w+)`", page))
-    assert {"engage", "study"} <= names <= set(turnwise.__all__)
+    page = (Path(__file__).parents[1] / "docs" / "reference" / "dialoscope.md").read_text(encoding="utf-8")
+    names = set(re.findall(r"`ds\.(\w+)`", page))
+    assert {"engage", "study"} <= names <= set(dialoscope.__all__)
 
 
 def test_an_unknown_public_name_is_an_attribute_error() -> None:
-    assert not hasattr(turnwise, "no_such_name")
+    assert not hasattr(dialoscope, "no_such_name")
 
 
 def test_no_room_is_called_utils() -> None:

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from turnwise import atomic
-from turnwise.atomic import MARK, contents, restore, whole_file, whole_folder
-from turnwise.errors import OutputError
+from dialoscope import atomic
+from dialoscope.atomic import MARK, contents, restore, whole_file, whole_folder
+from dialoscope.errors import OutputError
 
 Whole = Callable[[str | Path], AbstractContextManager[Path]]
 
@@ -107,7 +107,7 @@ def test_what_a_library_wrote_for_its_user_alone_is_read_by_whom_the_mask_allows
 SLOW_WRITER = """
 import sys, time
 from pathlib import Path
-from turnwise.atomic import whole_folder
+from dialoscope.atomic import whole_folder
 with whole_folder(sys.argv[1]) as unfinished:
     for n in range(100_000):
         (unfinished / f"{n}.txt").write_text("x")
@@ -130,7 +130,7 @@ def test_a_killed_writer_leaves_no_half_folder(tmp_path: Path) -> None:
 
 GENERATIONS = """
 import sys
-from turnwise import atomic
+from dialoscope import atomic
 if sys.argv[2] == "two renames":
     atomic._exchange = lambda new, place: False
 for generation in range(int(sys.argv[3])):
@@ -156,7 +156,7 @@ def assert_whole(out: Path) -> None:
 KILLED_AT_EVERY_STEP = """
 import os, signal, sys
 from pathlib import Path
-from turnwise.atomic import whole_folder
+from dialoscope.atomic import whole_folder
 
 def write(generation):
     with whole_folder(sys.argv[1]) as unfinished:
@@ -249,7 +249,7 @@ def test_a_failure_between_two_renames_puts_the_old_folder_back(
 
 KILLED_BETWEEN_RENAMES = """
 import os, signal, sys
-from turnwise import atomic
+from dialoscope import atomic
 
 def killed(folder, place):
     os.kill(os.getpid(), signal.SIGKILL)

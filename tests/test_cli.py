@@ -16,13 +16,13 @@ File = Callable[[str, str | bytes], Path]
 HI = json.dumps({"messages": [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]}) + "\n"
 
 
-def turnwise(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "turnwise", *map(str, arguments)]
+def dialoscope(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "dialoscope", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120)
 
 
 def as_json(*arguments: object) -> Any:
-    done = turnwise(*arguments, "--json")
+    done = dialoscope(*arguments, "--json")
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout)
 
@@ -42,7 +42,7 @@ def test_show_tells_machines_the_size_of_a_corpus(file: File) -> None:
 
 
 def test_show_tells_people_the_same(file: File) -> None:
-    done = turnwise("corpus", "show", file("train.jsonl", HI * 2))
+    done = dialoscope("corpus", "show", file("train.jsonl", HI * 2))
     assert done.returncode == 0
     assert "train" in done.stdout
     assert "messages" in done.stdout
@@ -50,9 +50,9 @@ def test_show_tells_people_the_same(file: File) -> None:
 
 def test_bad_input_is_one_line_and_exit_code_2(file: File) -> None:
     path = file("a.jsonl", HI + "broken\n")
-    done = turnwise("corpus", "show", path)
+    done = dialoscope("corpus", "show", path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"turnwise: {path}:2: expected one JSON record on a line, found ")
+    assert done.stderr.startswith(f"dialoscope: {path}:2: expected one JSON record on a line, found ")
     assert done.stderr.count("\n") == 1
 
 
@@ -81,15 +81,15 @@ def test_skipping_counts_bad_records_by_reason(file: File) -> None:
     ],
 )
 def test_a_mistake_is_one_line_that_says_what_to_do(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
-    done = turnwise(*arguments, cwd=tmp_path)
+    done = dialoscope(*arguments, cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr.startswith(f"turnwise: {message}")
+    assert done.stderr.startswith(f"dialoscope: {message}")
     assert done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 
 def test_validate_lists_bad_records_and_oddities(file: File) -> None:
-    done = turnwise("corpus", "validate", file("a.jsonl", HI * 2 + '{"messages": []}\n'), "--json")
+    done = dialoscope("corpus", "validate", file("a.jsonl", HI * 2 + '{"messages": []}\n'), "--json")
     report = json.loads(done.stdout)
     assert (done.returncode, report["bad_records"]) == (2, 1)
     assert report["oddities"] == {"dialogues that repeat an earlier one word for word": 1}
@@ -97,7 +97,7 @@ def test_validate_lists_bad_records_and_oddities(file: File) -> None:
 
 
 def test_validate_is_content_with_a_sound_corpus(file: File) -> None:
-    assert turnwise("corpus", "validate", file("a.jsonl", HI)).returncode == 0
+    assert dialoscope("corpus", "validate", file("a.jsonl", HI)).returncode == 0
 
 
 @pytest.mark.parametrize("to", ["messages", "parquet", "text"])
@@ -110,7 +110,7 @@ def test_convert_keeps_the_corpus(file: File, tmp_path: Path, to: str) -> None:
 
 def test_a_failed_conversion_leaves_nothing_behind(file: File, tmp_path: Path) -> None:
     path = file("in/a.jsonl", HI + "broken\n")
-    assert turnwise("corpus", "convert", path, tmp_path / "out").returncode == 2
+    assert dialoscope("corpus", "convert", path, tmp_path / "out").returncode == 2
     assert [entry.name for entry in tmp_path.iterdir()] == ["in"]
 
 
@@ -138,9 +138,9 @@ def test_formats_are_listed_with_an_example() -> None:
     "command", [(), ("corpus",), ("corpus", "show"), ("corpus", "convert"), ("demo",), ("metrics",)]
 )
 def test_help_ends_with_commands_that_can_be_pasted(command: tuple[str, ...]) -> None:
-    done = turnwise(*command, "--help")
+    done = dialoscope(*command, "--help")
     assert done.returncode == 0
-    assert "Try: turnwise" in done.stdout
+    assert "Try: dialoscope" in done.stdout
 
 
 def test_limit_with_a_seed_draws_at_random(file: File) -> None:
@@ -156,8 +156,8 @@ def test_limit_with_a_seed_draws_at_random(file: File) -> None:
 STOPPED = """
 import sys, time
 from pathlib import Path
-import turnwise.cli as cli
-from turnwise.atomic import whole_folder
+import dialoscope.cli as cli
+from dialoscope.atomic import whole_folder
 
 @cli.app.command(name="wait")
 def wait(out: Path) -> None:
@@ -182,7 +182,7 @@ def test_a_stopped_command_cleans_up_and_says_so(tmp_path: Path, name: str) -> N
         assert process.stdout.readline() == "writing\n"
         process.send_signal(number)
         _, complaint = process.communicate(timeout=60)
-    assert (process.returncode, complaint) == (128 + number, "turnwise: stopped\n")
+    assert (process.returncode, complaint) == (128 + number, "dialoscope: stopped\n")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.test_cli_model import CHEAP, as_json, refused, turnwise
+from tests.test_cli_model import CHEAP, as_json, dialoscope, refused
 
-from turnwise.distract.sets import NINE
+from dialoscope.distract.sets import NINE
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from turnwise.corpus import generate, write
+    from dialoscope.corpus import generate, write
 
     path = tmp_path_factory.mktemp("corpus") / "small.parquet"
     write(generate(dialogues=40, seed=1), path, to="parquet")
@@ -35,7 +35,7 @@ def measured(*arguments: object) -> Any:
 
 def contexts_of(corpus: Path) -> int:
     """Every turn of the two measured dialogues but the first has a context."""
-    from turnwise.corpus import load
+    from dialoscope.corpus import load
 
     return sum(len(dialogue.turns) - 1 for dialogue in load(corpus).split("test")[:2])
 
@@ -70,7 +70,7 @@ def test_models_are_measured_on_all_nine_sets(run: Path, corpus: Path, tmp_path:
 def test_written_sets_give_the_same_numbers(run: Path, corpus: Path, tmp_path: Path) -> None:
     names = ("--sets", "random-0.7,rare-end")
     taken = ("--limit", "2", "--context-turns", "4", "--seed", "3")
-    turnwise("distract", "sets", "--corpus", corpus, "--out", tmp_path / "sets", *names, *taken)
+    dialoscope("distract", "sets", "--corpus", corpus, "--out", tmp_path / "sets", *names, *taken)
     mine = as_json("distract", "measure", run, "--sets-dir", tmp_path / "sets", "--device", "cpu")
     made = measured(run, "--corpus", corpus, *names, "--seed", "3")
     assert mine["models"] == made["models"]
@@ -79,7 +79,7 @@ def test_written_sets_give_the_same_numbers(run: Path, corpus: Path, tmp_path: P
 
 def test_people_see_a_table(run: Path, corpus: Path) -> None:
     given = ("distract", "measure", run, "--corpus", corpus, "--limit", "2", "--sets", "given-end", "--device", "cpu")
-    shown = turnwise(*given, "--sentence", "my cat is blue", "--sentence", "so is mine")
+    shown = dialoscope(*given, "--sentence", "my cat is blue", "--sentence", "so is mine")
     assert "given-end" in shown
     assert "History % (original)" in shown
 
@@ -106,10 +106,10 @@ def test_models_trained_with_different_contexts_need_to_be_told_which(run: Path,
 
 
 def test_a_dry_run_says_what_would_be_measured_and_what_is_done(run: Path, corpus: Path, tmp_path: Path) -> None:
-    from turnwise.corpus import load as load_corpus
-    from turnwise.distract import make_sets, measure
-    from turnwise.distract.output import work_folder
-    from turnwise.model import load
+    from dialoscope.corpus import load as load_corpus
+    from dialoscope.distract import make_sets, measure
+    from dialoscope.distract.output import work_folder
+    from dialoscope.model import load
 
     chosen = ("--corpus", corpus, "--limit", "2", "--sets", "rare-end", "--device", "cpu")
     given = ("distract", "measure", f"mine={run}", *chosen, "--out", tmp_path / "looked", "--dry-run")
@@ -125,7 +125,7 @@ def test_a_dry_run_says_what_would_be_measured_and_what_is_done(run: Path, corpu
     measure({"m": load(run, device="cpu")}, sets[1:], work=work)
     planned[1]["done"] = 1
     assert as_json(*given) == {"planned": planned, "work": str(work)}
-    shown = turnwise(*given, "--behaviour")  # responses to both sets, and attention as before
+    shown = dialoscope(*given, "--behaviour")  # responses to both sets, and attention as before
     assert [line.split("│")[2:6] for line in shown.splitlines() if "mine" in line] == [
         [f" {name} ", f" {contexts:>8} ", f" {2:>8} ", f" {done:>4} "]
         for name, done in (("original", 0), ("rare-end", 1))

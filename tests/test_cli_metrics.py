@@ -1,4 +1,4 @@
-"""`turnwise metrics` as a user meets it: in a process of its own."""
+"""`dialoscope metrics` as a user meets it: in a process of its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from turnwise.metrics import DEFAULT_METRICS, METRICS
+from dialoscope.metrics import DEFAULT_METRICS, METRICS
 
 File = Callable[[str, str | bytes], Path]
 
@@ -26,20 +26,20 @@ TARGETS = ["good morning", "no idea", "yes"] * 10
 OTHER = ["good evening", "no idea", "yes"] * 10
 
 
-def turnwise(*arguments: object, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "turnwise", "metrics", *map(str, arguments)]
+def dialoscope(*arguments: object, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "dialoscope", "metrics", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, **(env or {})})
 
 
 def as_json(*arguments: object, env: dict[str, str] | None = None) -> Any:
-    done = turnwise(*arguments, "--json", env=env)
+    done = dialoscope(*arguments, "--json", env=env)
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout)
 
 
 def complaint(*arguments: object) -> str:
     """The one line on standard error of a command that ends with code 2 and prints nothing."""
-    done = turnwise(*arguments)
+    done = dialoscope(*arguments)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     return done.stderr
 
@@ -84,7 +84,7 @@ def test_the_json_is_that_of_the_promise(said: Path, targets: Path) -> None:
 def test_unequal_counts_are_one_line_with_both_counts_and_code_2(said: Path, file: File) -> None:
     short = file("short.txt", lines(TARGETS[:7]))
     assert complaint(said, short) == (
-        f"turnwise: {said} holds 30 responses and {short} holds 7: expected one reference for each hypothesis.\n"
+        f"dialoscope: {said} holds 30 responses and {short} holds 7: expected one reference for each hypothesis.\n"
     )
 
 
@@ -144,11 +144,11 @@ def test_a_trailing_comma_and_blanks_between_names_do_no_harm(said: Path, target
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--metrics", "blue-2"), "turnwise: Unknown metric 'blue-2'. Did you mean 'bleu-2'?\n"),
-        (("--metrics", ","), "turnwise: No metric is named. Known: bleu-1, bleu-2,"),
-        (("--tokeniser", "13b"), "turnwise: Unknown tokeniser '13b'. Did you mean '13a'?\n"),
-        (("--test", "bootstrapping"), "turnwise: Unknown test 'bootstrapping'. Did you mean 'bootstrap'?\n"),
-        (("--interval", "bcaa"), "turnwise: Unknown interval 'bcaa'. Did you mean 'bca'?\n"),
+        (("--metrics", "blue-2"), "dialoscope: Unknown metric 'blue-2'. Did you mean 'bleu-2'?\n"),
+        (("--metrics", ","), "dialoscope: No metric is named. Known: bleu-1, bleu-2,"),
+        (("--tokeniser", "13b"), "dialoscope: Unknown tokeniser '13b'. Did you mean '13a'?\n"),
+        (("--test", "bootstrapping"), "dialoscope: Unknown test 'bootstrapping'. Did you mean 'bootstrap'?\n"),
+        (("--interval", "bcaa"), "dialoscope: Unknown interval 'bcaa'. Did you mean 'bca'?\n"),
     ],
 )
 def test_a_misspelt_choice_is_refused_before_anything_is_read(arguments: tuple[str, ...], message: str) -> None:
@@ -156,7 +156,7 @@ def test_a_misspelt_choice_is_refused_before_anything_is_read(arguments: tuple[s
 
 
 def test_two_files_are_needed() -> None:
-    assert complaint("one.txt").startswith("turnwise: metrics needs two files, HYPOTHESES and REFERENCES.")
+    assert complaint("one.txt").startswith("dialoscope: metrics needs two files, HYPOTHESES and REFERENCES.")
 
 
 def test_a_positive_log_likelihood_is_one_line_that_says_what_to_do(file: File, targets: Path) -> None:
@@ -176,7 +176,7 @@ def test_a_missing_log_likelihood_is_skipped_and_counted(file: File, targets: Pa
 
 
 def test_people_see_the_unit_of_each_metric(said: Path, targets: Path) -> None:
-    done = turnwise(said, targets, "--metrics", "bleu-1,distinct-1,length")
+    done = dialoscope(said, targets, "--metrics", "bleu-1,distinct-1,length")
     assert done.returncode == 0
     rows = {row.split()[1]: row.split() for row in done.stdout.splitlines() if row.startswith("│")}
     units = {name: rows[name][3] for name in ("bleu-1", "distinct-1", "length")}
@@ -186,7 +186,7 @@ def test_people_see_the_unit_of_each_metric(said: Path, targets: Path) -> None:
 def test_the_list_says_what_each_metric_is() -> None:
     shown = as_json("--list")["metrics"]
     assert shown == {name: {"unit": one.unit, "about": one.about} for name, one in METRICS.items()}
-    done = turnwise("--list")
+    done = dialoscope("--list")
     assert done.returncode == 0
     assert "bleu-2-probe-exchanged" in done.stdout
 
@@ -208,6 +208,6 @@ def test_the_overlap_papers_bleu_says_when_nltk_has_no_sentence_model(
 
 
 def _finds_punkt() -> bool:
-    from turnwise.metrics.tokens import has_punkt
+    from dialoscope.metrics.tokens import has_punkt
 
     return has_punkt()

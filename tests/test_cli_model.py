@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from turnwise.cli import app
-from turnwise.errors import TurnwiseError
+from dialoscope.cli import app
+from dialoscope.errors import DialoscopeError
 
 SMALL = ("--preset", "static-ui", "--set", "layers=1 width=16 embedding=16 vocabulary=200", "--context-turns", "2")
 CHEAP = (*SMALL, "--set", "learning_rate=0.5", "--batch-size", "32", "--device", "cpu")
 
 
-def turnwise(*arguments: object) -> str:
+def dialoscope(*arguments: object) -> str:
     """What a command prints."""
     done = CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False)
     assert (done.exit_code, done.stderr) == (0, "")
@@ -26,20 +26,20 @@ def turnwise(*arguments: object) -> str:
 
 
 def as_json(*arguments: object) -> Any:
-    return json.loads(turnwise(*arguments, "--json"))
+    return json.loads(dialoscope(*arguments, "--json"))
 
 
 def refused(*arguments: object) -> str:
     """Why a command does nothing: `main` prints this line."""
-    with pytest.raises(TurnwiseError) as caught:
-        turnwise(*arguments)
+    with pytest.raises(DialoscopeError) as caught:
+        dialoscope(*arguments)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from turnwise.corpus import generate, write
+    from dialoscope.corpus import generate, write
 
     path = tmp_path_factory.mktemp("corpus") / "small.parquet"
     write(generate(dialogues=40, seed=1), path, to="parquet")
@@ -63,7 +63,7 @@ def test_a_trained_model_is_measured(model: Path, corpus: Path) -> None:
     assert found["model"].startswith("static-ui@")
     assert f"model:{found['model']}" in score["signature"]
     assert score["n"] > found["dialogues"] > 1
-    shown = turnwise("perplexity", model / "best", corpus, "--device", "cpu", "--context-turns", "2")
+    shown = dialoscope("perplexity", model / "best", corpus, "--device", "cpu", "--context-turns", "2")
     assert f"{score['value']:.2f}" in shown
 
 
@@ -91,7 +91,7 @@ def test_presets_stand_beside_the_papers_counts() -> None:
     assert {name: one["paper_millions"] for name, one in found.items() if one["paper_millions"]} == {
         "lstm": 11, "lstm-attn": 11, "bilstm-attn": 12, "hred": 12, "transformer": 41,
     }  # fmt: skip
-    assert "static-ui" in turnwise("presets")
+    assert "static-ui" in dialoscope("presets")
 
 
 @pytest.mark.parametrize(
@@ -167,10 +167,10 @@ def test_only_the_responses_of_one_speaker_are_measured(model: Path, corpus: Pat
 
 
 def test_a_folder_that_is_no_model_is_one_line_and_exit_code_2(corpus: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "turnwise", "perplexity", str(tmp_path), str(corpus), "--device", "cpu"]
+    command = [sys.executable, "-m", "dialoscope", "perplexity", str(tmp_path), str(corpus), "--device", "cpu"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"turnwise: {tmp_path}: expected a folder written by turnwise train")
+    assert done.stderr.startswith(f"dialoscope: {tmp_path}: expected a folder written by dialoscope train")
     assert done.stderr.count("\n") == 1
 
 
@@ -196,5 +196,5 @@ def test_responses_that_are_there_are_not_replaced_unasked(model: Path, corpus: 
     given = ("generate", model, corpus, "--out", out, "--device", "cpu", "--limit", "1", "--max-tokens", "2")
     assert "--overwrite" in refused(*given)
     assert out.read_text() == "mine"
-    turnwise(*given, "--overwrite")
+    dialoscope(*given, "--overwrite")
     assert out.read_text() != "mine"

@@ -1,4 +1,4 @@
-"""`turnwise overlap` as a user meets it: in a process of its own."""
+"""`dialoscope overlap` as a user meets it: in a process of its own."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import pytest
 File = Callable[[str, str | bytes], Path]
 
 
-def turnwise(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "turnwise", "overlap", *map(str, arguments)]
+def dialoscope(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "dialoscope", "overlap", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
 
 def as_json(*arguments: object) -> Any:
-    done = turnwise(*arguments, "--json")
+    done = dialoscope(*arguments, "--json")
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout)
 
@@ -73,7 +73,7 @@ def test_a_result_is_saved_and_shown_again_at_another_threshold(both: tuple[obje
         {"id": "e2#2", "ratio": 0.75, "match_id": "t2#2", "match": 1},
     ]
     assert shown["signature"] == measured["signature"]
-    done = turnwise("show", tmp_path / "run")
+    done = dialoscope("show", tmp_path / "run")
     assert (done.returncode, "e1#2" in done.stdout, "e2#2" in done.stdout) == (0, True, False)
 
 
@@ -104,7 +104,7 @@ def test_a_model_is_scored_on_the_full_the_clean_and_the_leaked_part(
 
 
 def test_people_see_the_scores_as_a_table(both: tuple[object, ...], file: File) -> None:
-    done = turnwise("measure", *both, "--hypotheses", file("said.txt", "a\nb\n"), "--metrics", "length")
+    done = dialoscope("measure", *both, "--hypotheses", file("said.txt", "a\nb\n"), "--metrics", "length")
     assert done.returncode == 0
     assert "leaked (1)" in done.stdout
     assert "length, leaked: no interval, for " in " ".join(done.stdout.split())
@@ -144,7 +144,7 @@ def test_the_json_of_pairs_counts_them(both: tuple[object, ...], file: File, tmp
 def test_pairs_replace_a_file_only_where_asked(both: tuple[object, ...], tmp_path: Path) -> None:
     arguments = ("pairs", both[1], "--unit", "turn", "--out", tmp_path / "p.csv")
     (tmp_path / "p.csv").write_text("mine")
-    again = turnwise(*arguments)
+    again = dialoscope(*arguments)
     assert (again.returncode, again.stderr.count("\n")) == (2, 1)
     assert "this file exists. Give a new name, or --overwrite to replace it." in again.stderr
     assert (tmp_path / "p.csv").read_text() == "mine"
@@ -191,7 +191,7 @@ def test_what_is_skipped_and_what_is_not_read_is_told(file: File, tmp_path: Path
     same = as_json("measure", "--train", folder, "--test", folder, *skip)
     assert list(same["skipped"].values()) == [1]
     for arguments in (("measure", folder, *skip), ("show", tmp_path / "m")):
-        lines = turnwise(*arguments).stdout.splitlines()
+        lines = dialoscope(*arguments).stdout.splitlines()
         assert any(line.startswith("skipped: 1 × expected") for line in lines)
         assert "not read as dialogues: LICENSE (not a data file)" in lines
 
@@ -201,7 +201,7 @@ def test_what_is_skipped_and_what_is_not_read_is_told(file: File, tmp_path: Path
 def test_an_input_is_never_replaced(command: str, out: str, how: str, file: File, tmp_path: Path) -> None:
     file("in/train.jsonl", TRAIN)
     file("in/test.jsonl", TEST)
-    done = turnwise(command, tmp_path / "in", "--out", tmp_path / out, "--overwrite")
+    done = dialoscope(command, tmp_path / "in", "--out", tmp_path / out, "--overwrite")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert f" {how} the input {tmp_path / 'in'}. Give a place outside of what is read." in done.stderr
     assert (tmp_path / "in" / "train.jsonl").read_text() == TRAIN
@@ -209,7 +209,7 @@ def test_an_input_is_never_replaced(command: str, out: str, how: str, file: File
 
 def test_a_file_of_hypotheses_is_never_replaced(both: tuple[object, ...], file: File) -> None:
     said = file("run/said.txt", "a\nb\n")
-    done = turnwise("measure", *both, "--hypotheses", said, "--out", said.parent, "--overwrite")
+    done = dialoscope("measure", *both, "--hypotheses", said, "--out", said.parent, "--overwrite")
     assert (done.returncode, said.read_text()) == (2, "a\nb\n")
     assert " contains the input " in done.stderr
 
@@ -223,7 +223,7 @@ def test_people_see_the_closest_pairs_and_how_many_there_are(file: File) -> None
     closest = {"first": f"{path}#21", "second": f"{path}#22", "ratio": 1.0}
     assert shown["examples"][0] == closest
     assert [row["ratio"] for row in shown["examples"][1:]] == [0.75] * 19
-    printed = " ".join(turnwise("pairs", path, "--column", "text").stdout.split())
+    printed = " ".join(dialoscope("pairs", path, "--column", "text").stdout.split())
     assert "(first 20 of 231, highest ratio first)" in printed
 
 
@@ -235,7 +235,7 @@ def test_a_run_is_shown_at_its_own_threshold_with_its_scores(
     shown = as_json("show", tmp_path / "run")
     assert (shown["threshold"], len(shown["matches"])) == (0.7, 2)
     assert shown["contamination"] == measured["contamination"]
-    own, other = (turnwise("show", tmp_path / "run", *more).stdout for more in ((), ("--threshold", 0.8)))
+    own, other = (dialoscope("show", tmp_path / "run", *more).stdout for more in ((), ("--threshold", 0.8)))
     assert ("leaked (2)" in own, "leaked (2)" in other) == (True, True)
     note = "Scores are those at the run's threshold, 0.7; for 0.8, measure again."
     assert (note in own, note in other) == (False, True)
@@ -253,7 +253,7 @@ def test_clean_writes_a_folder_and_replaces_it_only_where_asked(file: File, tmp_
         "passes": 1,
         "pairs": {"1": counts, "3": counts},
     }
-    again = turnwise(*arguments)
+    again = dialoscope(*arguments)
     assert (again.returncode, again.stderr.count("\n")) == (2, 1)
     assert "this folder is not empty. Give a new one, or --overwrite to replace it." in again.stderr
     two = as_json(*arguments, "--overwrite", "--context-turns", 2, "--context-turns", 5)
@@ -277,20 +277,20 @@ def test_clean_writes_a_folder_and_replaces_it_only_where_asked(file: File, tmp_
         ),
         (("measure", "x", "--metrics", "bleu-2"), "--metrics is for scoring a model's responses: give them with --hyp"),
         (("measure", "x", "--references", "y"), "--references is for scoring a model's responses: give them with --h"),
-        (("show", "nowhere"), "nowhere/result.json: expected a file of a Turnwise run, found none."),
+        (("show", "nowhere"), "nowhere/result.json: expected a file of a Dialoscope run, found none."),
         (("pairs", "concierge", "--out", "p.txt"), "Give a file that ends in .parquet or .csv, not p.txt."),
         (("filter", "concierge", "--unit", "turn", "--out", "x"), "Unknown unit 'turn'. Known: dialogue, sample."),
         (("filter", "concierge"), "Missing option '--out'."),
     ],
 )
 def test_a_mistake_is_one_line_that_says_what_to_do(arguments: tuple[str, ...], message: str) -> None:
-    done = turnwise(*arguments)
+    done = dialoscope(*arguments)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert done.stderr.startswith(f"turnwise: {message}")
+    assert done.stderr.startswith(f"dialoscope: {message}")
 
 
 @pytest.mark.parametrize("command", ["measure", "show", "pairs", "filter", "clean"])
 def test_help_ends_with_commands_that_can_be_pasted(command: str) -> None:
-    done = turnwise(command, "--help")
+    done = dialoscope(command, "--help")
     assert done.returncode == 0
-    assert "Try: turnwise overlap" in done.stdout
+    assert "Try: dialoscope overlap" in done.stdout

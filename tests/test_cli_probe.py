@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.test_cli_model import CHEAP, as_json, refused, turnwise
+from tests.test_cli_model import CHEAP, as_json, dialoscope, refused
 
-from turnwise.probe.tasks import TASKS
+from dialoscope.probe.tasks import TASKS
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from turnwise.corpus import generate, write
+    from dialoscope.corpus import generate, write
 
     path = tmp_path_factory.mktemp("corpus") / "small.parquet"
     write(generate(dialogues=60, seed=1), path, to="parquet")
@@ -77,8 +77,8 @@ def test_a_dry_run_only_counts(run: Path, corpus: Path) -> None:
     assert [name.partition("@")[2] for name in found["models"]] == ["untrained", "epoch-001", "epoch-002"]
     assert found["training_positions"] > found["held_out_positions"] > 0
     measure = ("probe", "measure", run, "--corpus", corpus, "--dry-run")
-    assert "each encoded twice a model, once of them untrained" in turnwise(*measure)
-    assert "each encoded once a model" in turnwise(*measure, "--no-controls")
+    assert "each encoded twice a model, once of them untrained" in dialoscope(*measure)
+    assert "each encoded once a model" in dialoscope(*measure, "--no-controls")
 
 
 def test_tasks_are_listed_with_what_a_corpus_can_carry(corpus: Path, tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_tasks_are_listed_with_what_a_corpus_can_carry(corpus: Path, tmp_path: P
     assert carried["UtteranceLoc"]["is_carried"]
     assert carried["RecentSlots"]["reason"] == "needs state annotation, which the corpus lacks"
     assert all(one["is_carried"] for one in as_json("probe", "tasks", "--corpus", corpus)["tasks"])
-    assert "RecentTopic" in turnwise("probe", "tasks")
+    assert "RecentTopic" in dialoscope("probe", "tasks")
 
 
 def test_what_is_wrong_is_said_in_one_line(run: Path, corpus: Path) -> None:
@@ -111,7 +111,7 @@ def test_ties_are_counted(tmp_path: Path) -> None:
     found = as_json("probe", "ties", path, "--size", "10")
     assert found["shares"]["tie"]["value"] == 0.5
     assert found["studies"]["count"] == 50_000
-    assert "ties of x" in turnwise("probe", "ties", path, "--size", "10")
+    assert "ties of x" in dialoscope("probe", "ties", path, "--size", "10")
 
 
 def test_three_models_are_compared_on_one_page(run: Path, corpus: Path, tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_shuffled_labels_do_not_depend_on_what_else_is_asked(run: Path, corpus: 
 
 
 def test_scores_of_zero_on_small_numbers_come_with_advice(run: Path, corpus: Path) -> None:
-    shown = turnwise(
+    shown = dialoscope(
         "probe", "measure", f"m={run}", "--corpus", corpus, "--device", "cpu", "--limit", "20", "--no-controls"
     )
     assert "try --scaled" in shown
@@ -161,7 +161,7 @@ def test_a_damaged_encoding_is_made_anew(run: Path, corpus: Path, tmp_path: Path
 
 
 def test_of_a_corpus_with_one_split_some_dialogues_are_held_out(run: Path, corpus: Path, tmp_path: Path) -> None:
-    from turnwise.corpus import Corpus, load, write
+    from dialoscope.corpus import Corpus, load, write
 
     whole = Corpus.of([one._replace(split="all") for one in load(corpus)])
     write(whole, tmp_path / "all.parquet", to="parquet")
@@ -174,10 +174,10 @@ def test_of_a_corpus_with_one_split_some_dialogues_are_held_out(run: Path, corpu
 def test_tables_are_no_wider_than_the_terminal(run: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     asked = ["--corpus", corpus, "--device", "cpu", "--limit", "20", "--tasks", "NumRepeatInfo,UtteranceLoc"]
-    alone = turnwise("probe", "measure", f"a-model-with-a-name-of-its-own={run}", *asked)
+    alone = dialoscope("probe", "measure", f"a-model-with-a-name-of-its-own={run}", *asked)
     assert len([line for line in alone.splitlines() if "NumRepeatInfo" in line]) == 1  # one table
     models = [f"a-model-with-a-long-name-{place}={run}" for place in range(4)]
-    many = turnwise("probe", "measure", *models, *asked, "--no-controls")
+    many = dialoscope("probe", "measure", *models, *asked, "--no-controls")
     for shown in (alone, many):
         tables = [line for line in shown.splitlines() if line[:1] in "┏┃┡│└"]
         assert tables and max(map(len, tables)) <= 80
@@ -187,7 +187,7 @@ def test_tables_are_no_wider_than_the_terminal(run: Path, corpus: Path, monkeypa
 def test_several_runs_are_shown_as_their_mean(run: Path, corpus: Path) -> None:
     asked = ["--corpus", corpus, "--device", "cpu", "--limit", "20", "--tasks", "UtteranceLoc", "--no-controls"]
     models = [f"m#{place}={run}/{name}" for place, name in enumerate(("untrained", "last"))]
-    shown = turnwise("probe", "measure", *models, *asked)
+    shown = dialoscope("probe", "measure", *models, *asked)
     assert "Micro-F1 over runs" in shown and "±" in shown and "m#0" not in shown
     found = as_json("probe", "measure", *models, *asked)
     assert found["pooled"]["m"]["runs"] == ["m#0", "m#1"]
@@ -206,5 +206,5 @@ def test_metrics_of_the_log_are_compared_where_all_epochs_were_probed(run: Path,
 def test_pictures_are_coloured_by_a_task_that_was_asked(run: Path, corpus: Path, tmp_path: Path) -> None:
     asked = ["probe", "measure", run, "--corpus", corpus, "--tasks", "semantic", "--no-controls", "--limit", "20"]
     assert "Did you mean 'WordCont'" in refused(*asked, "--picture-by", "WordCount")
-    turnwise(*asked, "--device", "cpu", "--picture-by", "WordCont", "--out", tmp_path / "out")
+    dialoscope(*asked, "--device", "cpu", "--picture-by", "WordCont", "--out", tmp_path / "out")
     assert "by WordCont" in (tmp_path / "out" / "report.html").read_text()

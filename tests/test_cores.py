@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from turnwise.cores import cores, in_ranges
+from dialoscope.cores import cores, in_ranges
 
 
 @pytest.mark.parametrize(("count", "ranges"), [(0, None), (1, None), (5000, None), (5000, 7), (5000, 9000), (4097, 64)])
@@ -31,10 +31,10 @@ import os, sys
 can = os.access
 closed = tuple(sys.argv[1].split(","))
 os.access = lambda path, mode, **more: not str(path).startswith(closed) and can(path, mode, **more)
-import turnwise
+import dialoscope
 print("numba" in sys.modules, os.environ.get("NUMBA_CACHE_DIR"))
 """
-PACKAGE = str(Path(sys.modules["turnwise"].__file__ or "").parent)
+PACKAGE = str(Path(sys.modules["dialoscope"].__file__ or "").parent)
 
 
 def cache_found(tmp_path: Path, *closed: object, **more: object) -> str:
@@ -58,7 +58,7 @@ def cache_found(tmp_path: Path, *closed: object, **more: object) -> str:
 
 def test_where_package_and_home_are_closed_compiled_code_has_a_private_folder(tmp_path: Path) -> None:
     found = Path(cache_found(tmp_path, PACKAGE, tmp_path / "home"))
-    assert found == tmp_path / "tmp" / f"turnwise-numba-{os.getuid()}"
+    assert found == tmp_path / "tmp" / f"dialoscope-numba-{os.getuid()}"
     assert found.stat().st_mode & 0o777 == 0o700
     assert cache_found(tmp_path, PACKAGE, tmp_path / "home") == str(found)  # again, and no second one
 
@@ -71,7 +71,7 @@ def test_a_cache_that_the_user_named_or_that_can_be_written_is_left_alone(tmp_pa
 
 
 def test_a_folder_that_others_can_write_to_is_not_used(tmp_path: Path) -> None:
-    taken = tmp_path / "tmp" / f"turnwise-numba-{os.getuid()}"
+    taken = tmp_path / "tmp" / f"dialoscope-numba-{os.getuid()}"
     taken.mkdir(parents=True)
     taken.chmod(0o777)
     found = Path(cache_found(tmp_path, PACKAGE, tmp_path / "home"))

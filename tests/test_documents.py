@@ -39,7 +39,7 @@ def test_python_snippets_run(name: str, tmp_path: Path) -> None:
 def test_the_reader_of_the_contributing_page_reads(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"chat": [["ann", "Hi."], ["bob", "Hello."]], "topic": "greeting"}\n')
     code = snippets("CONTRIBUTING.md") + (
-        "\nfrom turnwise.corpus import load\n"
+        "\nfrom dialoscope.corpus import load\n"
         "corpus = load('a.jsonl')\n"
         "print(corpus.format, corpus[0].texts, dict(corpus[0].labels))"
     )
@@ -49,8 +49,8 @@ def test_the_reader_of_the_contributing_page_reads(tmp_path: Path) -> None:
 
 def test_the_metric_of_the_contributing_page_counts() -> None:
     code = snippets("CONTRIBUTING.md") + (
-        "\nfrom turnwise.metrics import score\n"
-        "from turnwise.metrics.score import score_pairs\n"
+        "\nfrom dialoscope.metrics import score\n"
+        "from dialoscope.metrics.score import score_pairs\n"
         "score.METRICS['questions'] = QUESTIONS\n"
         "pairs = Pairs(['Why?', 'No.', 'Well?', 'Ah.'], ['a', 'b', 'c', 'd'])\n"
         "print(score_pairs(pairs, metrics=['questions']).scores['questions'].value)"
@@ -60,11 +60,11 @@ def test_the_metric_of_the_contributing_page_counts() -> None:
 
 
 def test_the_probe_task_of_the_contributing_page_labels() -> None:
-    pytest.importorskip("torch", reason="torch is not installed: pip install 'turnwise[models]'")
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[models]'")
     code = snippets("CONTRIBUTING.md") + (
-        "\nfrom turnwise.corpus import Corpus, Dialogue, Turn\n"
-        "from turnwise.probe import Settings, examples\n"
-        "from turnwise.probe.measure import label_all\n"
+        "\nfrom dialoscope.corpus import Corpus, Dialogue, Turn\n"
+        "from dialoscope.probe import Settings, examples\n"
+        "from dialoscope.probe.measure import label_all\n"
         "turns = tuple(Turn('AB'[i % 2], text) for i, text in enumerate(['Why?', 'So.', 'When?', 'Now.']))\n"
         "part = examples(Corpus.of([Dialogue(turns, 'd')], name='c'))\n"
         "labels, skipped = label_all({'IsQuestion': IS_QUESTION}, part, part, Settings())\n"
@@ -89,14 +89,14 @@ def test_the_installation_page_names_every_extra() -> None:
 
 @pytest.mark.parametrize("page", ["corpus", "metrics", "overlap", "study"])
 def test_a_tutorial_prints_what_it_shows(page: str) -> None:
-    pytest.importorskip("chitchat_dataset", reason="chitchat is not installed: pip install 'turnwise[demo]'")
+    pytest.importorskip("chitchat_dataset", reason="chitchat is not installed: pip install 'dialoscope[demo]'")
     run_tutorials("--check", page)
 
 
 @pytest.mark.parametrize("pages", [("models", "distract", "probe"), ("engage",)], ids="-".join)
 def test_tutorials_of_models_run_as_pasted(pages: tuple[str, ...]) -> None:
-    pytest.importorskip("torch", reason="torch is not installed: pip install 'turnwise[models]'")
-    pytest.importorskip("chitchat_dataset", reason="chitchat is not installed: pip install 'turnwise[demo]'")
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[models]'")
+    pytest.importorskip("chitchat_dataset", reason="chitchat is not installed: pip install 'dialoscope[demo]'")
     run_tutorials("--tiny", *pages)
 
 
@@ -115,12 +115,12 @@ def test_the_sizes_of_corpora_are_what_the_command_prints(data: Path) -> None:
 
 
 def test_the_speeds_of_training_are_those_committed() -> None:
-    pytest.importorskip("torch", reason="torch is not installed: pip install 'turnwise[models]'")
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[models]'")
     check_shown("models.md", "train speed", ROOT / "benchmarks" / "train_speed.py", "--table")
 
 
 def test_the_speeds_of_probing_are_those_committed() -> None:
-    pytest.importorskip("torch", reason="torch is not installed: pip install 'turnwise[models]'")
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[models]'")
     check_shown("probe.md", "probe speed", ROOT / "benchmarks" / "probe_speed.py", "--table")
 
 
@@ -149,7 +149,7 @@ def test_the_tables_of_remaining_depth_are_what_the_study_prints() -> None:
 
 
 def test_the_table_of_what_beats_words_is_what_the_study_prints() -> None:
-    pytest.importorskip("torch", reason="torch is not installed: pip install 'turnwise[models]'")
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[models]'")
     check_shown("results.md", "beyond words", ROOT / "examples" / "engagement_baselines.py", "--table", "reported")
 
 
@@ -170,7 +170,7 @@ def test_the_speeds_of_the_join_are_those_committed() -> None:
 
 
 def test_the_costs_of_measuring_attention_are_those_committed() -> None:
-    pytest.importorskip("torch", reason="torch is not installed: pip install 'turnwise[models]'")
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[models]'")
     check_shown("distract.md", "distract speed", ROOT / "benchmarks" / "distract_speed.py", "--table")
     check_shown("distract.md", "influence speed", ROOT / "benchmarks" / "influence_speed.py", "--table")
 
@@ -190,6 +190,6 @@ def test_the_growth_of_the_join_is_that_committed() -> None:
 def test_the_committed_reading_benchmark_is_within_its_limits() -> None:
     result = json.loads((ROOT / "benchmarks" / "read_corpus.json").read_text())
     million = next(size for size in result["sizes"] if size["dialogues"] == 1_000_000)
-    ours = million["readers"]["turnwise"]
+    ours = million["readers"]["dialoscope"]
     assert ours["ratio_to_orjson_loop"] <= result["limits"]["ratio_to_orjson_loop"]
     assert ours["memory_above_result_mb"] <= result["limits"]["memory_above_result_mb"]

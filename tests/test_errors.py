@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from turnwise.errors import MissingExtraError, unknown_name
+from dialoscope.errors import MissingExtraError, unknown_name
 
 
 def test_an_unknown_name_gets_the_closest_known_one() -> None:
@@ -13,4 +13,4 @@ def test_a_name_like_no_other_gets_the_list() -> None:
 
 
 def test_a_missing_extra_prints_its_install_line() -> None:
-    assert str(MissingExtraError("METEOR", "metrics")) == "METEOR needs an extra: pip install 'turnwise[metrics]'"
+    assert str(MissingExtraError("METEOR", "metrics")) == "METEOR needs an extra: pip install 'dialoscope[metrics]'"

@@ -12,7 +12,7 @@ EXTRAS = (
     "accelerate", "datasets", "gguf", "krippendorff", "mlflow", "nltk", "pyspark", "rouge_score", "safetensors",
     "sklearn", "tensorboard", "tokenizers", "torch", "transformers",
 )  # fmt: skip
-MODELS, METRICS = "turnwise[models]", "turnwise[metrics]"
+MODELS, METRICS = "dialoscope[models]", "dialoscope[metrics]"
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -27,7 +27,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         "        raise metadata.PackageNotFoundError(name)\n"
         "    return known(name)\n"
         "metadata.version = version\n"
-        "from turnwise.cli import main\n"
+        "from dialoscope.cli import main\n"
         "main()\n"
     )
     command = [sys.executable, "-c", code, *arguments]
@@ -52,7 +52,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         ("metrics said.txt said.txt --metrics rouge-1", METRICS),
         ("metrics said.txt said.txt --metrics bleu-2-overlap", METRICS),
         ("metrics said.txt said.txt --metrics meteor-stem", METRICS),
-        ("overlap measure concierge --engine spark", "turnwise[spark]"),
+        ("overlap measure concierge --engine spark", "dialoscope[spark]"),
     ],
 )
 def test_a_command_without_its_extra_says_what_to_install(tmp_path: Path, command: str, extra: str) -> None:

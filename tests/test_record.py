@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from turnwise.record import Origin, Score
+from dialoscope.record import Origin, Score
 
 
 def test_a_signature_names_corpus_seed_settings_and_version() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed: pip install 'turnwise[models]'")
+pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[models]'")
 
 ROOT = Path(__file__).parents[1]
 STUDY = """

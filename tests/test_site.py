@@ -40,7 +40,7 @@ IN_STYLE = re.compile(r"url\(\s*['\"]?([^'\")]+)|@import\s+['\"]([^'\"]+)")
 pytestmark = [
     pytest.mark.skipif(
         find_spec("zensical") is None or find_spec("mkdocstrings") is None,
-        reason="Zensical is not installed: pip install 'turnwise[docs]'",
+        reason="Zensical is not installed: pip install 'dialoscope[docs]'",
     ),
     pytest.mark.xdist_group("site"),  # built once
 ]
@@ -112,30 +112,32 @@ def test_what_a_page_loads_is_found(markup: str, addresses: list[str], tmp_path:
 @pytest.mark.parametrize("room", ROOMS)
 def test_every_public_name_of_a_room_is_in_its_reference(room: str, site: Path) -> None:
     page = (site / "reference" / f"{room}.html").read_text(encoding="utf-8")
-    places = set(re.findall(r'id="(turnwise\.[^"]+)"', page))
-    names = import_module(f"turnwise.{room}").__all__
+    places = set(re.findall(r'id="(dialoscope\.[^"]+)"', page))
+    names = import_module(f"dialoscope.{room}").__all__
     # A function that is called like its file is found under both names.
-    both = {name: {f"turnwise.{room}.{name}", f"turnwise.{room}.{name}.{name}"} for name in names}
+    both = {name: {f"dialoscope.{room}.{name}", f"dialoscope.{room}.{name}.{name}"} for name in names}
     assert [name for name, possible in both.items() if not possible & places] == []
 
 
 def test_every_command_is_in_the_reference(site: Path) -> None:
     from typer.main import get_command
 
-    from turnwise.cli import app
+    from dialoscope.cli import app
 
     page = (site / "reference" / "commands.html").read_text(encoding="utf-8")
     headings = set(re.findall(r'<h[23] id="([a-z-]+)"', page))
     groups = get_command(app).commands  # type: ignore[attr-defined]  # of a group
     inner = [f"{group}-{name}" for group, one in groups.items() for name in getattr(one, "commands", {})]
-    assert sorted({f"turnwise-{name}" for name in [*groups, *inner]} - headings) == []
+    assert sorted({f"dialoscope-{name}" for name in [*groups, *inner]} - headings) == []
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("no Chromium here: install Debian's package chromium")
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install 'turnwise[dev]'")
+    api = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed: pip install 'dialoscope[dev]'"
+    )
     with api.sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         yield opened

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from turnwise.corpus import load
-from turnwise.corpus.formats import FORMATS
-from turnwise.errors import CorpusError, TurnwiseError
+from dialoscope.corpus import load
+from dialoscope.corpus.formats import FORMATS
+from dialoscope.errors import CorpusError, DialoscopeError
 
 File = Callable[[str, str | bytes], Path]
 HI = json.dumps({"messages": [{"role": "user", "content": "Hi."}]}).encode() + b"\n"
@@ -120,7 +120,7 @@ def test_arbitrary_bytes_never_crash_a_reader(tmp_path: Path, format: str, conte
     path.write_bytes(content)
     try:
         corpus = load(path, format=format, on_error="skip")
-    except TurnwiseError as error:
+    except DialoscopeError as error:
         assert "\n" not in str(error)
     else:
         assert len(corpus) >= 1
@@ -149,7 +149,7 @@ def test_records_of_any_shape_never_crash_a_parser(tmp_path: Path, format: str, 
     path.write_text(json.dumps(records))
     try:
         corpus = load(path, format=format, on_error="skip")
-    except TurnwiseError as error:
+    except DialoscopeError as error:
         assert "\n" not in str(error)
     else:
         whole = len(corpus) + sum(corpus.skipped.values())

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.corpus import Corpus, Dialogue, Turn
-from turnwise.corpus import dialogue as dialogue_module
-from turnwise.corpus.dialogue import in_corpus_order
-from turnwise.errors import CorpusError, UsageError
+from dialoscope.corpus import Corpus, Dialogue, Turn
+from dialoscope.corpus import dialogue as dialogue_module
+from dialoscope.corpus.dialogue import in_corpus_order
+from dialoscope.errors import CorpusError, UsageError
 
 GREETING = Dialogue((Turn("A", "Hi."), Turn("B", "Hello.", {"act": "greet"})), "d1", "train", {"topic": "none"})
 QUESTION = Dialogue((Turn("A", "Why?"), Turn("B", "Because."), Turn("A", "Ah.")), "d2", "test")

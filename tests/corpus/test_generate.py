@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from turnwise.corpus.concierge.wording import tidy, variants, zipf
-from turnwise.corpus.dialogue import Corpus, Dialogue
-from turnwise.corpus.generate import generate
-from turnwise.errors import UsageError
+from dialoscope.corpus.concierge.wording import tidy, variants, zipf
+from dialoscope.corpus.dialogue import Corpus, Dialogue
+from dialoscope.corpus.generate import generate
+from dialoscope.errors import UsageError
 
 State = dict[str, dict[str, list[str]]]
 SHARED_SLOTS = {"day", "time", "people", "area", "price"}

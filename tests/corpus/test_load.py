@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from turnwise.corpus import load
-from turnwise.corpus.formats import FORMATS, detect
-from turnwise.corpus.streams import Source
-from turnwise.errors import CorpusError, UsageError
+from dialoscope.corpus import load
+from dialoscope.corpus.formats import FORMATS, detect
+from dialoscope.corpus.streams import Source
+from dialoscope.errors import CorpusError, UsageError
 
 File = Callable[[str, str | bytes], Path]
 HI = json.dumps({"messages": [{"role": "user", "content": "Hi."}]}) + "\n"
@@ -70,7 +70,7 @@ def test_a_limit_reads_on_where_records_name_their_splits(file: File, extra: dic
 
 
 def test_what_is_hidden_is_not_read(file: File) -> None:
-    file(".turnwise-partial-abc/train.jsonl", HI)
+    file(".dialoscope-partial-abc/train.jsonl", HI)
     folder = file("chats.jsonl", HI).parent
     assert len(load(folder)) == 1
 

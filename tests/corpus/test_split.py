@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.corpus import Corpus, Dialogue, Turn, resplit
-from turnwise.corpus.split import sample_dialogues, split_of
-from turnwise.errors import UsageError
+from dialoscope.corpus import Corpus, Dialogue, Turn, resplit
+from dialoscope.corpus.split import sample_dialogues, split_of
+from dialoscope.errors import UsageError
 
 
 @pytest.mark.parametrize(

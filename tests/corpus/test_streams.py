@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.corpus import streams
-from turnwise.corpus.streams import BadRecord, Record, Source, csv_records, json_records, lines, why_not_text
+from dialoscope.corpus import streams
+from dialoscope.corpus.streams import BadRecord, Record, Source, csv_records, json_records, lines, why_not_text
 
 File = Callable[[str, str | bytes], Path]
 RECORDS = [{"a": 1}, {"b": "x\ny"}, {"c": {"d": [1, 2]}}]

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from turnwise.corpus import Corpus, Dialogue, Turn, summarise
-from turnwise.corpus.summary import SplitSummary
+from dialoscope.corpus import Corpus, Dialogue, Turn, summarise
+from dialoscope.corpus.summary import SplitSummary
 
 CORPUS = Corpus.of(
     [

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.corpus.text import words_per_text
+from dialoscope.corpus.text import words_per_text
 
 
 @given(st.lists(st.lists(st.text("ab é\t\n 😀")), max_size=4))

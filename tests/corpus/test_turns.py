@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.corpus import Corpus, Dialogue, Sample, Turn, merge_turns, samples
-from turnwise.corpus.turns import Said, conversation, merged, said_by
-from turnwise.errors import UsageError
+from dialoscope.corpus import Corpus, Dialogue, Sample, Turn, merge_turns, samples
+from dialoscope.corpus.turns import Said, conversation, merged, said_by
+from dialoscope.errors import UsageError
 
 BURSTS = Dialogue(
     (

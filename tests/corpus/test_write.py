@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from turnwise.corpus import Corpus, Dialogue, Turn, load, write
-from turnwise.corpus.write import MARKER, WRITERS, split_names
-from turnwise.errors import OutputError, UsageError
+from dialoscope.corpus import Corpus, Dialogue, Turn, load, write
+from dialoscope.corpus.write import MARKER, WRITERS, split_names
+from dialoscope.errors import OutputError, UsageError
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
 KEY = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8)
@@ -46,7 +46,7 @@ ODD_SPLITS = [
     "valListFile",
     "a.ascii",
     "a.annotation",
-    "a.turnwise",
+    "a.dialoscope",
     "state",
     "dataset_dict",
     "été",
@@ -149,7 +149,7 @@ def test_what_we_wrote_ourselves_is_replaced_where_asked(tmp_path: Path, to: str
 def test_a_folder_that_we_did_not_write_is_never_replaced(tmp_path: Path, name: str) -> None:
     (tmp_path / "out" / name).parent.mkdir(parents=True)
     (tmp_path / "out" / name).write_text("mine")
-    with pytest.raises(OutputError, match="expected a folder that Turnwise wrote, found '") as caught:
+    with pytest.raises(OutputError, match="expected a folder that Dialoscope wrote, found '") as caught:
         write(SMALL, tmp_path / "out", overwrite=True)
     assert "\n" not in str(caught.value)
     assert (tmp_path / "out" / name).read_text() == "mine"
@@ -169,7 +169,7 @@ def test_a_file_put_beside_ours_keeps_the_folder(tmp_path: Path, name: str) -> N
 def test_a_marker_that_is_not_ours_does_not_give_a_folder_away(tmp_path: Path, marker: str) -> None:
     (tmp_path / MARKER).write_text(marker)
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(OutputError, match="expected a folder that Turnwise wrote"):
+    with pytest.raises(OutputError, match="expected a folder that Dialoscope wrote"):
         write(SMALL, tmp_path, overwrite=True)
     assert (tmp_path / "mine.txt").read_text() == "mine"
 
@@ -215,8 +215,8 @@ def test_a_device_is_no_place_to_write(to: str, overwrite: bool) -> None:
 
 FULL_DISK = """
 import resource, sys
-from turnwise.corpus import generate, write
-from turnwise.errors import OutputError
+from dialoscope.corpus import generate, write
+from dialoscope.errors import OutputError
 corpus = generate(dialogues=500, seed=1)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 try:
@@ -272,7 +272,7 @@ def test_a_turn_that_hides_an_end_of_turn_is_kept(tmp_path: Path, text: str) -> 
 def test_a_companion_that_does_not_fit_its_text_is_reported(tmp_path: Path) -> None:
     write(SMALL, tmp_path / "out", to="text")
     (tmp_path / "out" / "train.txt").write_text("Hi. __eou__\n")
-    with pytest.raises(Exception, match=r"train\.txt:1: expected 1 speakers in train\.turnwise\.jsonl, found 2"):
+    with pytest.raises(Exception, match=r"train\.txt:1: expected 1 speakers in train\.dialoscope\.jsonl, found 2"):
         load(tmp_path / "out")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from turnwise.model.protocol import Attention, Context, Decoding, Floats, Kind, Likelihood, TooLong
+from dialoscope.model.protocol import Attention, Context, Decoding, Floats, Kind, Likelihood, TooLong
 
 
 def words(context: Context) -> list[float]:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from turnwise.distract import AttentionLoss
-from turnwise.errors import UsageError
-from turnwise.model.batch import Batch, Output
-from turnwise.model.batching import collate
+from dialoscope.distract import AttentionLoss
+from dialoscope.errors import UsageError
+from dialoscope.model.batch import Batch, Output
+from dialoscope.model.batching import collate
 
 
 def output(attention: list[list[list[float]]], utterance: list[list[int]]) -> Output:

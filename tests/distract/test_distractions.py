@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.distract import InsertDistractions
-from turnwise.distract.distractions import draw_from_others, insert
-from turnwise.errors import UsageError
-from turnwise.model.examples import Examples, Turns, ends_of
+from dialoscope.distract import InsertDistractions
+from dialoscope.distract.distractions import draw_from_others, insert
+from dialoscope.errors import UsageError
+from dialoscope.model.examples import Examples, Turns, ends_of
 
 
 def examples(*lengths: int) -> Examples:

@@ -17,9 +17,9 @@ from transformers import (
 )
 from transformers.modeling_outputs import CausalLMOutput, Seq2SeqLMOutput
 
-from turnwise.distract import AttentionLoss, AttentionLossMixin
-from turnwise.distract.huggingface_loss import attention_on_mask, collate_with_mask, mark_spans
-from turnwise.errors import UsageError
+from dialoscope.distract import AttentionLoss, AttentionLossMixin
+from dialoscope.distract.huggingface_loss import attention_on_mask, collate_with_mask, mark_spans
+from dialoscope.errors import UsageError
 
 MARKS: dict[str, Any] = {"decoder_start_token_id": 0, "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}
 GPT2 = GPT2Config(vocab_size=40, n_positions=32, n_embd=16, n_layer=1, n_head=2, bos_token_id=0, eos_token_id=1)

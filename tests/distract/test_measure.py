@@ -13,20 +13,20 @@ import pyarrow as pa
 import pytest
 from tests.distract.fakes import Fake, words
 
-from turnwise.corpus import Corpus, Dialogue, Turn, generate
-from turnwise.distract.examine import Wish, examine, make_sets
-from turnwise.distract.influence import behaviour, influence, respond, unread
-from turnwise.distract.measure import Measured, Scoring, measure
-from turnwise.distract.output import write_result
-from turnwise.distract.plan import Planned, plan
-from turnwise.distract.report import DETAILS
-from turnwise.distract.result import compared, set_result, summarise
-from turnwise.distract.sets import Case, DistractingSet
-from turnwise.errors import TurnwiseError, UsageError
-from turnwise.metrics import Resampling
-from turnwise.model.protocol import Context, Likelihood
-from turnwise.record import Origin
-from turnwise.report import read_run
+from dialoscope.corpus import Corpus, Dialogue, Turn, generate
+from dialoscope.distract.examine import Wish, examine, make_sets
+from dialoscope.distract.influence import behaviour, influence, respond, unread
+from dialoscope.distract.measure import Measured, Scoring, measure
+from dialoscope.distract.output import write_result
+from dialoscope.distract.plan import Planned, plan
+from dialoscope.distract.report import DETAILS
+from dialoscope.distract.result import compared, set_result, summarise
+from dialoscope.distract.sets import Case, DistractingSet
+from dialoscope.errors import DialoscopeError, UsageError
+from dialoscope.metrics import Resampling
+from dialoscope.model.protocol import Context, Likelihood
+from dialoscope.record import Origin
+from dialoscope.report import read_run
 
 # Weights are words: the distraction has 1 of 6, History 2 and 1, the Query 2; then 3 of 6, 1, 2.
 CASES = [
@@ -141,7 +141,7 @@ def test_layers_and_heads_can_be_chosen() -> None:
 
 
 def test_work_that_was_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["turnwise.distract.measure"], "AT_ONCE", 3)
+    monkeypatch.setattr(sys.modules["dialoscope.distract.measure"], "AT_ONCE", 3)
     first, second = Fake(), Fake()
     whole = measure({"m": first}, [SET], work=tmp_path)[0].table
     assert first.calls == [3, 1]
@@ -288,7 +288,7 @@ def test_influence_of_nothing_that_is_read_says_why_there_is_none() -> None:
 def test_influence_and_responses_that_were_done_are_not_done_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = sys.modules["turnwise.distract.influence"]
+    module = sys.modules["dialoscope.distract.influence"]
     monkeypatch.setattr(module, "AT_ONCE", 1)
     monkeypatch.setattr(module, "WRITTEN_AT_ONCE", 3)
     first, second = Fake(longest=1), Fake(longest=1)
@@ -370,8 +370,8 @@ def test_a_context_too_long_for_one_model_stops_no_examination(tmp_path: Path) -
 
 
 def test_a_plan_counts_portions_and_what_is_done_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["turnwise.distract.measure"], "AT_ONCE", 3)
-    monkeypatch.setattr(sys.modules["turnwise.distract.influence"], "AT_ONCE", 1)
+    monkeypatch.setattr(sys.modules["dialoscope.distract.measure"], "AT_ONCE", 3)
+    monkeypatch.setattr(sys.modules["dialoscope.distract.influence"], "AT_ONCE", 1)
     sets = [DistractingSet("original", CASES[:2]), SET]
     fake, wish = Fake(), Wish(has_influence=True, has_behaviour=True)
     # Of the four cases: attention in threes, the influence of two one by one, responses all at once.
@@ -441,8 +441,8 @@ def test_results_do_not_depend_on_batches(size: int) -> None:
     pytest.importorskip("torch")
     from tests.model.samples import network
 
-    from turnwise.model import Settings, Vocabulary
-    from turnwise.model.seq2seq import Seq2SeqModel
+    from dialoscope.model import Settings, Vocabulary
+    from dialoscope.model.seq2seq import Seq2SeqModel
 
     corpus = generate(dialogues=30, seed=5)
     vocabulary = Vocabulary.of(corpus.turn_column("text").to_pylist(), size=300)
@@ -500,5 +500,5 @@ def test_equal_ratios_of_models_that_look_away_differently_are_not_found_differe
 
 
 def test_a_split_that_is_not_there_is_an_error() -> None:
-    with pytest.raises(TurnwiseError, match="tset"):
+    with pytest.raises(DialoscopeError, match="tset"):
         make_sets(generate(dialogues=60, seed=1), split="tset")

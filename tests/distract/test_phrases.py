@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from turnwise.corpus import Corpus, Dialogue, Turn, generate, load
-from turnwise.distract.phrases import (
+from dialoscope.corpus import Corpus, Dialogue, Turn, generate, load
+from dialoscope.distract.phrases import (
     EDGE,
     ENDS,
     FREQUENT_WORDS,
@@ -18,8 +18,8 @@ from turnwise.distract.phrases import (
     language_of,
     phrases,
 )
-from turnwise.distract.sets import Maker
-from turnwise.errors import CorpusError, UsageError
+from dialoscope.distract.sets import Maker
+from dialoscope.errors import CorpusError, UsageError
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from turnwise.distract.report import DETAILS, _level, section_of
-from turnwise.distract.result import DistractResult, ModelResult, SetResult
-from turnwise.record import Origin, Score
+from dialoscope.distract.report import DETAILS, _level, section_of
+from dialoscope.distract.result import DistractResult, ModelResult, SetResult
+from dialoscope.record import Origin, Score
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.distract.scores import averaged, case_scores, head_means, log_scores
-from turnwise.distract.sets import Case
-from turnwise.model.protocol import Attention, Kind
+from dialoscope.distract.scores import averaged, case_scores, head_means, log_scores
+from dialoscope.distract.sets import Case
+from dialoscope.model.protocol import Attention, Kind
 
 # History "a", distraction "b", History "c", Query "d".
 CASE = Case("d1", 4, ("a", "b", "c", "d"), "e", (1,))

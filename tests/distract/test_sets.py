@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.corpus import Corpus, Dialogue, Turn, generate
-from turnwise.distract.examine import make_sets
-from turnwise.distract.sets import NINE, Case, Maker, SetName, chosen_names, put_in, slot_of
-from turnwise.distract.stored import read_sets, write_sets
-from turnwise.errors import CorpusError, OutputError, TurnwiseError, UsageError
+from dialoscope.corpus import Corpus, Dialogue, Turn, generate
+from dialoscope.distract.examine import make_sets
+from dialoscope.distract.sets import NINE, Case, Maker, SetName, chosen_names, put_in, slot_of
+from dialoscope.distract.stored import read_sets, write_sets
+from dialoscope.errors import CorpusError, DialoscopeError, OutputError, UsageError
 
 
 def dialogue(name: str, *texts: str, split: str = "all") -> Dialogue:
@@ -215,7 +215,7 @@ def test_a_changed_file_is_refused_by_line(line: str, words: str, tmp_path: Path
 
 def test_a_folder_of_something_else_is_refused_and_kept(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(TurnwiseError, match=r"sets\.json"):
+    with pytest.raises(DialoscopeError, match=r"sets\.json"):
         write_sets([Maker(TEST, TRAINING).original()], tmp_path, overwrite=True)
     assert (tmp_path / "mine.txt").read_text() == "mine"
     with pytest.raises(UsageError, match="distract sets"):

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from turnwise.corpus import Corpus, Dialogue, Turn, generate
-from turnwise.distract import AttentionLoss, InsertDistractions
-from turnwise.errors import UsageError
-from turnwise.model import Recipe, Settings, Vocabulary, preset
-from turnwise.model.batch import Batch
-from turnwise.model.batching import collate_examples
-from turnwise.model.examples import examples_of
-from turnwise.model.network import Seq2Seq
-from turnwise.model.run import Data, Plan
+from dialoscope.corpus import Corpus, Dialogue, Turn, generate
+from dialoscope.distract import AttentionLoss, InsertDistractions
+from dialoscope.errors import UsageError
+from dialoscope.model import Recipe, Settings, Vocabulary, preset
+from dialoscope.model.batch import Batch
+from dialoscope.model.batching import collate_examples
+from dialoscope.model.examples import examples_of
+from dialoscope.model.network import Seq2Seq
+from dialoscope.model.run import Data, Plan
 
 
 @pytest.fixture(scope="module")

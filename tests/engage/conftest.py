@@ -11,9 +11,9 @@ import pytest
 import torch
 from tests.engage.samples import ENDINGS, MIDDLES, OPENINGS, Counting
 
-from turnwise.engage.encoder import Encoder
-from turnwise.engage.predictor import Predictor
-from turnwise.engage.settings import Settings
+from dialoscope.engage.encoder import Encoder
+from dialoscope.engage.predictor import Predictor
+from dialoscope.engage.settings import Settings
 
 POSITIONS = 128
 
@@ -86,7 +86,7 @@ def counted(encoder: Encoder) -> tuple[Encoder, Counting]:
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Sixty short talks in three splits, as Parquet."""
-    from turnwise.corpus import Corpus, Dialogue, Turn, write
+    from dialoscope.corpus import Corpus, Dialogue, Turn, write
 
     path = tmp_path_factory.mktemp("corpus") / "talks.parquet"
     made = []

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from turnwise.engage.examples import Examples, remaining_depth
+from dialoscope.engage.examples import Examples, remaining_depth
 
 OPENINGS = ("hello there", "hi, how are you?", "good morning")
 MIDDLES = ("i like the old bridge", "where is the station?", "it is near the river", "i see, tell me more")

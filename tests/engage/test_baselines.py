@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from tests.engage.samples import of
 
-from turnwise.engage.baselines import (
+from dialoscope.engage.baselines import (
     BASELINES,
     DEPTH_BASELINES,
     average_depth,
@@ -18,8 +18,8 @@ from turnwise.engage.baselines import (
     mean_length,
     random_depth,
 )
-from turnwise.engage.protocol import Rater
-from turnwise.errors import UsageError
+from dialoscope.engage.protocol import Rater
+from dialoscope.errors import UsageError
 
 DIALOGUE = ["How are you today ?", "Fine .", "Did you sleep\twell ?"]
 TURNS = st.lists(st.text(max_size=8), min_size=1, max_size=5)

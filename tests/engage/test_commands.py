@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from tests.engage.samples import ENDINGS, MIDDLES, OPENINGS
-from tests.test_cli_model import as_json, refused, turnwise
+from tests.test_cli_model import as_json, dialoscope, refused
 from typer.testing import CliRunner
 
-from turnwise.cli import app
+from dialoscope.cli import app
 
 
 def heard(text: str, *arguments: object) -> str:
@@ -38,7 +38,7 @@ def test_messages_come_from_standard_input(model: Path) -> None:
 
 
 def test_scores_go_to_parquet(model: Path, corpus: Path, tmp_path: Path) -> None:
-    turnwise("engage", "score", model, corpus, "--out", tmp_path / "scores.parquet")
+    dialoscope("engage", "score", model, corpus, "--out", tmp_path / "scores.parquet")
     table = pq.read_table(tmp_path / "scores.parquet")
     assert table.column_names == ["dialogue", "split", "turn", "speaker", "text", "score"]
     assert "this file exists" in refused("engage", "score", model, corpus, "--out", tmp_path / "scores.parquet")
@@ -58,7 +58,7 @@ def test_what_a_predictor_learnt_from_is_not_measured(model: Path, corpus: Path)
 
 
 def test_test_dialogues_that_stand_in_training_are_told(model: Path, tmp_path: Path) -> None:
-    from turnwise.corpus import Corpus, Dialogue, Turn, write
+    from dialoscope.corpus import Corpus, Dialogue, Turn, write
 
     splits = {"train": ["a b/c", "d/e/f", "g/h"], "test": ["D ./ e /f", "a b/h", "i/j/k"]}
     made = [
@@ -142,7 +142,7 @@ def test_the_rated_turn_can_be_read_alone(model: Path, tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def unsplit(corpus: Path, bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with talks without splits, and predictors that learnt from them with seeds 4 and 5."""
-    from turnwise.corpus import Corpus, load, write
+    from dialoscope.corpus import Corpus, load, write
 
     folder = tmp_path_factory.mktemp("unsplit")
     talks = [one._replace(split="all", turns=(one.turns[0]._replace(text=f"{one.id} hi"), *one.turns[1:]))
@@ -162,8 +162,8 @@ def measured(folder: Path, *models: object) -> list[Any]:
 
 @pytest.mark.parametrize("seed", [4, 5])
 def test_a_corpus_without_splits_is_dealt_as_in_training(unsplit: Path, tmp_path: Path, seed: int) -> None:
-    from turnwise.corpus import load
-    from turnwise.engage.fitting import dealt
+    from dialoscope.corpus import load
+    from dialoscope.engage.fitting import dealt
 
     as_json(*measured(unsplit, unsplit / f"seed{seed}"), "--out", tmp_path / "depth")
     found = set(pq.read_table(tmp_path / "depth" / "turns.parquet")["dialogue"].to_pylist())
@@ -186,7 +186,7 @@ def test_another_limit_than_that_of_training_is_refused(unsplit: Path, more: lis
 
 
 def test_who_learnt_elsewhere_puts_no_condition(unsplit: Path, bert: Path, tmp_path: Path) -> None:
-    from turnwise.corpus import load, write
+    from dialoscope.corpus import load, write
 
     write(load(unsplit / "talks.parquet"), tmp_path / "others.parquet", to="parquet")
     out = tmp_path / "elsewhere"
@@ -235,7 +235,7 @@ def test_the_same_chat_has_the_same_score_wherever_it_is_read(model: Path, tmp_p
 def test_words_of_users_neither_mark_up_nor_steer_the_terminal(model: Path, tmp_path: Path) -> None:
     asked = {"context": ["[/foo] [bold]x"], "candidates": ["\x1b[31mred \x1b]0;title\x07"]}
     (tmp_path / "asked.jsonl").write_text(json.dumps(asked) + "\n")
-    shown = turnwise("engage", "rank", model, tmp_path / "asked.jsonl")
+    shown = dialoscope("engage", "rank", model, tmp_path / "asked.jsonl")
     assert "[/foo] [bold]x" in shown
     assert "\x1b" not in shown and "\x07" not in shown
 
@@ -268,7 +268,7 @@ def test_a_context_of_one_text_is_refused(model: Path, tmp_path: Path) -> None:
 
 
 def test_a_layer_that_learnt_nothing_is_told(bert: Path, tmp_path: Path) -> None:
-    from turnwise.corpus import Corpus, Dialogue, Turn, write
+    from dialoscope.corpus import Corpus, Dialogue, Turn, write
 
     same = [
         Dialogue(tuple(Turn("AB"[place % 2], "yes") for place in range(4)), f"d{number}", split)
@@ -324,4 +324,4 @@ def test_what_cannot_be_is_refused_in_one_line(
 
 
 def test_a_folder_that_is_no_predictor_is_refused(corpus: Path, tmp_path: Path) -> None:
-    assert "written by turnwise engage train" in refused("engage", "score", tmp_path, corpus)
+    assert "written by dialoscope engage train" in refused("engage", "score", tmp_path, corpus)

@@ -13,13 +13,13 @@ import torch
 from tests.engage.samples import MIDDLES, conversations, of
 from tests.engage.test_tuning import Killed, are_equal
 
-from turnwise.engage import storage, tuning
-from turnwise.engage.encoder import Encoder
-from turnwise.engage.fitting import Material, fit_head
-from turnwise.engage.live import Monitor
-from turnwise.engage.predictor import Predictor
-from turnwise.engage.settings import Recipe, Settings
-from turnwise.engage.tuning import Moment, Tuned, tune
+from dialoscope.engage import storage, tuning
+from dialoscope.engage.encoder import Encoder
+from dialoscope.engage.fitting import Material, fit_head
+from dialoscope.engage.live import Monitor
+from dialoscope.engage.predictor import Predictor
+from dialoscope.engage.settings import Recipe, Settings
+from dialoscope.engage.tuning import Moment, Tuned, tune
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 

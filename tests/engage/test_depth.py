@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from turnwise.corpus import Corpus, Dialogue, Turn, load
-from turnwise.engage.baselines import lookup_depth
-from turnwise.engage.depth import cases, measure_depth, shared_dialogues
-from turnwise.engage.examples import Examples, examples
-from turnwise.engage.output import chosen_cases
-from turnwise.engage.predictor import Predictor
-from turnwise.engage.report import depth_table, ends_table
-from turnwise.errors import UsageError
-from turnwise.record import Score
+from dialoscope.corpus import Corpus, Dialogue, Turn, load
+from dialoscope.engage.baselines import lookup_depth
+from dialoscope.engage.depth import cases, measure_depth, shared_dialogues
+from dialoscope.engage.examples import Examples, examples
+from dialoscope.engage.output import chosen_cases
+from dialoscope.engage.predictor import Predictor
+from dialoscope.engage.report import depth_table, ends_table
+from dialoscope.errors import UsageError
+from dialoscope.record import Score
 
 
 def dialogues(*texts: str) -> Examples:
@@ -70,7 +70,7 @@ def test_intervals_are_over_dialogues(predictor: Callable[..., Predictor], monke
     )
     one = {"mine": predictor()}  # which reads a turn alone
     plain = measure_depth(one, HELD_OUT, training=HELD_OUT).models["mine"]
-    monkeypatch.setattr("turnwise.engage.depth.ENDS", (4, 8, 12))  # four copies of the first and last 1, 2 and 3
+    monkeypatch.setattr("dialoscope.engage.depth.ENDS", (4, 8, 12))  # four copies of the first and last 1, 2 and 3
     copied = measure_depth(one, repeated, training=HELD_OUT).models["mine"]
     pairs = [(plain.mse, copied.mse), (plain.pearson, copied.pearson), (plain.spearman, copied.spearman)]
     pairs += [(plain.ends[k][kind], copied.ends[4 * k][kind]) for k in (1, 2, 3) for kind in ("pearson", "spearman")]
@@ -84,8 +84,8 @@ def test_very_many_dialogues_are_resampled_less_often(monkeypatch: pytest.Monkey
     given = dialogues(*(f"a/b{number}/c" + "/d" * (number % 3) for number in range(31)))
     drawn = []
     for most in (31, 30):
-        monkeypatch.setattr("turnwise.engage.depth.MANY_DIALOGUES", most)
-        monkeypatch.setattr("turnwise.metrics.bootstrap.MANY_DIALOGUES", 30)  # above which metrics resample
+        monkeypatch.setattr("dialoscope.engage.depth.MANY_DIALOGUES", most)
+        monkeypatch.setattr("dialoscope.metrics.bootstrap.MANY_DIALOGUES", 30)  # above which metrics resample
         score = measure_depth({}, given, training=given).baselines["average"].ends[2]["spearman"]
         drawn.append(re.findall(r"resamples:(\d+)", score.signature))
     assert drawn == [["10000"], ["1000"]]

@@ -12,9 +12,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from tests.engage.samples import Counting
 
-from turnwise.engage.encoder import Encoder, chunks, pool
-from turnwise.engage.settings import POOLINGS, Settings
-from turnwise.errors import UsageError
+from dialoscope.engage.encoder import Encoder, chunks, pool
+from dialoscope.engage.settings import POOLINGS, Settings
+from dialoscope.errors import UsageError
 
 WORDS = st.lists(st.sampled_from(["hello", "bridge", "the", "old", "where", "?", "bye", "xyz"]), max_size=12)
 TEXTS = st.lists(WORDS.map(" ".join), min_size=1, max_size=6)
@@ -109,7 +109,7 @@ def test_vectors_are_in_the_order_of_the_texts_whatever_their_lengths_and_chunks
 ) -> None:
     texts = [" ".join(["the old bridge"] * count) for count in (3, 1, 7, 0, 2, 7, 5)]
     whole = encoder.vectors(texts, Settings())
-    monkeypatch.setattr("turnwise.engage.encoder.CHUNK_TOKENS", {"cpu": 20})  # two of eleven, one of over ten
+    monkeypatch.setattr("dialoscope.engage.encoder.CHUNK_TOKENS", {"cpu": 20})  # two of eleven, one of over ten
     np.testing.assert_allclose(encoder.vectors(texts, Settings()), whole, atol=1e-5)
     np.testing.assert_array_equal(whole[2], whole[5])
 
@@ -145,7 +145,7 @@ def test_no_texts_give_no_vectors(encoder: Encoder) -> None:
 
 
 def test_progress_counts_to_the_end(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("turnwise.engage.encoder.CHUNK_TOKENS", {"cpu": 6})
+    monkeypatch.setattr("dialoscope.engage.encoder.CHUNK_TOKENS", {"cpu": 6})
     told: list[tuple[int, int]] = []
     encoder.vectors(["a", "b", "c"], Settings(), lambda done, of: told.append((done, of)))
     assert told == [(2, 3), (3, 3)]  # [CLS] a [SEP]: three tokens a text, two texts a chunk

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from turnwise.engage.baselines import BASELINES, SingleTurn
-from turnwise.engage.evaluate import NO_SHUFFLED, PARTIAL, SELECTED, evaluate, without_selected
-from turnwise.engage.human_sets import HumanSet, halves, item_key, pair_key, read_human
-from turnwise.engage.protocol import Dialogue, Floats
-from turnwise.engage.report import people_section
-from turnwise.errors import UsageError
-from turnwise.metrics import Resampling
-from turnwise.record import Score
+from dialoscope.engage.baselines import BASELINES, SingleTurn
+from dialoscope.engage.evaluate import NO_SHUFFLED, PARTIAL, SELECTED, evaluate, without_selected
+from dialoscope.engage.human_sets import HumanSet, halves, item_key, pair_key, read_human
+from dialoscope.engage.protocol import Dialogue, Floats
+from dialoscope.engage.report import people_section
+from dialoscope.errors import UsageError
+from dialoscope.metrics import Resampling
+from dialoscope.record import Score
 
 QUICK = Resampling(resamples=300, method="percentile")
 N = 40
@@ -140,7 +140,7 @@ def test_every_baseline_stands_beside_the_models(people: HumanSet) -> None:
 def test_a_missing_control_with_shuffled_labels_is_told_once(people: HumanSet) -> None:
     mine, control = known(people, noise=1.0), replace(known(people, noise=9.0, seed=2), is_shuffled=True)
     found = evaluate({"mine": mine}, [people, replace(people, name="again")], resampling=QUICK)
-    assert found.to_dict()["note"].startswith("No control with shuffled labels: train one with turnwise engage train")
+    assert found.to_dict()["note"].startswith("No control with shuffled labels: train one with dialoscope engage train")
     assert found.table().notes.count(found.note) == 1
     told = evaluate({"mine": mine, "control": control}, [people], resampling=QUICK)
     assert "note" not in told.to_dict()
@@ -410,7 +410,7 @@ def test_the_table_has_a_row_for_the_ceiling_and_each_rater(people: HumanSet) ->
 def test_words_reach_0_725_on_dailydialog_human_and_pass_the_ceiling(data: Path) -> None:
     folder = data / "dailydialog_human"
     if not folder.is_dir():
-        pytest.skip(f"no DailyDialog-Human in {data} (TURNWISE_DATA)")
+        pytest.skip(f"no DailyDialog-Human in {data} (DIALOSCOPE_DATA)")
     found = of_set(evaluate({}, [read_human(folder)], resampling=QUICK), "dailydialog-human")
     words = found["baselines"]["word_count"]
     assert words["spearman"] == pytest.approx(0.725, abs=5e-4)

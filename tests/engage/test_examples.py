@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.corpus import Corpus, Dialogue, Turn, load
-from turnwise.engage.examples import dialogue_scores, examples, joined, remaining_depth, shuffled
-from turnwise.errors import UsageError
+from dialoscope.corpus import Corpus, Dialogue, Turn, load
+from dialoscope.engage.examples import dialogue_scores, examples, joined, remaining_depth, shuffled
+from dialoscope.errors import UsageError
 
 
 def spoken(turns: Sequence[tuple[str, str]], **options: Any) -> Dialogue:

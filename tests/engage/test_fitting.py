@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from tests.engage.samples import Counting, conversations
 
-from turnwise.corpus import Corpus, Dialogue, Turn
-from turnwise.engage import storage
-from turnwise.engage.encoder import Encoder
-from turnwise.engage.examples import Examples, shuffled
-from turnwise.engage.fitting import Material, dealt, dealt_as_learnt, fit_all, fit_head, halved, material
-from turnwise.engage.live import Calibration
-from turnwise.engage.predictor import Predictor
-from turnwise.engage.settings import Recipe, Settings
+from dialoscope.corpus import Corpus, Dialogue, Turn
+from dialoscope.engage import storage
+from dialoscope.engage.encoder import Encoder
+from dialoscope.engage.examples import Examples, shuffled
+from dialoscope.engage.fitting import Material, dealt, dealt_as_learnt, fit_all, fit_head, halved, material
+from dialoscope.engage.live import Calibration
+from dialoscope.engage.predictor import Predictor
+from dialoscope.engage.settings import Recipe, Settings
 
 TRAINING, VALIDATION = conversations(40, seed=1), conversations(21, seed=2)
 GIVEN = Material([TRAINING], VALIDATION)

@@ -10,11 +10,11 @@ import torch
 from sklearn.linear_model import Ridge
 from tests.engage.samples import Counting, conversations, of
 
-from turnwise.engage.encoder import Encoder
-from turnwise.engage.examples import Examples, joined, shuffled
-from turnwise.engage.frozen import PENALTIES, fit_frozen
-from turnwise.engage.predictor import Predictor, window_means
-from turnwise.engage.settings import Settings
+from dialoscope.engage.encoder import Encoder
+from dialoscope.engage.examples import Examples, joined, shuffled
+from dialoscope.engage.frozen import PENALTIES, fit_frozen
+from dialoscope.engage.predictor import Predictor, window_means
+from dialoscope.engage.settings import Settings
 
 TRAINING, VALIDATION = conversations(60, seed=1), conversations(20, seed=2)
 
@@ -40,7 +40,7 @@ def error(made: Predictor, given: Examples) -> float:
 def test_the_layer_is_scikit_learns_ridge(
     encoder: Encoder, history: int, penalty: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("turnwise.engage.frozen.PENALTIES", (penalty,))
+    monkeypatch.setattr("dialoscope.engage.frozen.PENALTIES", (penalty,))
     made = fit_frozen(TRAINING, VALIDATION, encoder=encoder, settings=Settings(history))
     expected = Ridge(alpha=penalty).fit(averaged(TRAINING, encoder, history), TRAINING.targets)
     assert made.head.weight[0].tolist() == pytest.approx(expected.coef_.tolist(), abs=1e-4)
@@ -50,7 +50,7 @@ def test_the_layer_is_scikit_learns_ridge(
 def test_the_layer_is_the_least_squares_of_the_augmented_system(
     encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("turnwise.engage.frozen.PENALTIES", (10.0,))
+    monkeypatch.setattr("dialoscope.engage.frozen.PENALTIES", (10.0,))
     made = fit_frozen(TRAINING, VALIDATION, encoder=encoder, settings=Settings(1))
     vectors = averaged(TRAINING, encoder, 1)
     left = np.block([[vectors, np.ones((len(vectors), 1))], [np.sqrt(10.0) * np.eye(32), np.zeros((32, 1))]])
@@ -91,26 +91,26 @@ def test_dialogues_that_calibrate_do_not_choose_the_penalty(encoder: Encoder) ->
 def test_a_layer_from_portions_is_that_of_all_turns_at_once(
     encoder: Encoder, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("turnwise.engage.frozen.PENALTIES", (1.0, 100.0))
+    monkeypatch.setattr("dialoscope.engage.frozen.PENALTIES", (1.0, 100.0))
     targets = TRAINING.targets.copy()
     targets[::7] = np.nan  # turns without a target, as dialogue scores leave them
     given = replace(TRAINING, targets=targets)
     whole = fit_frozen(given, VALIDATION, encoder=encoder, settings=Settings(**options))
-    monkeypatch.setattr("turnwise.engage.frozen.TURNS_AT_ONCE", 5)
+    monkeypatch.setattr("dialoscope.engage.frozen.TURNS_AT_ONCE", 5)
     pieces = fit_frozen(given, VALIDATION, encoder=encoder, settings=Settings(**options))
     assert pieces.origin["penalty"] == whole.origin["penalty"]
     assert torch.allclose(pieces.head.weight, whole.head.weight, atol=2e-3)
 
 
 def test_no_more_averaged_vectors_exist_than_a_portion_has(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("turnwise.engage.frozen.TURNS_AT_ONCE", 6)
+    monkeypatch.setattr("dialoscope.engage.frozen.TURNS_AT_ONCE", 6)
     sizes: list[int] = []
 
     def noted(values: torch.Tensor, *others: Any) -> torch.Tensor:
         sizes.append(len(values))
         return window_means(values, *others)
 
-    monkeypatch.setattr("turnwise.engage.frozen.window_means", noted)
+    monkeypatch.setattr("dialoscope.engage.frozen.window_means", noted)
     fit_frozen(TRAINING, VALIDATION, encoder=encoder, settings=Settings(2))
     assert max(sizes) == 6  # dialogues have two to six turns
 

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from turnwise.corpus import Corpus, Dialogue, Turn, write
-from turnwise.engage.human_sets import (
+from dialoscope.corpus import Corpus, Dialogue, Turn, write
+from dialoscope.engage.human_sets import (
     HumanSet,
     dialogues_of,
     halves,
@@ -28,7 +28,7 @@ from turnwise.engage.human_sets import (
     selection_keys,
     some_of,
 )
-from turnwise.errors import CorpusError, TurnwiseError, UsageError
+from dialoscope.errors import CorpusError, DialoscopeError, UsageError
 
 File = Callable[[str, str | bytes], Path]
 
@@ -149,7 +149,7 @@ def test_replies_to_one_query_are_of_one_dialogue(file: File) -> None:
 def test_the_words_of_the_reply_reach_0_725_on_the_real_pairs(data: Path) -> None:
     folder = data / "dailydialog_human"
     if not folder.is_dir():
-        pytest.skip(f"no DailyDialog-Human in {data} (TURNWISE_DATA)")
+        pytest.skip(f"no DailyDialog-Human in {data} (DIALOSCOPE_DATA)")
     found = read_human(folder)
     words = [len(dialogue[-1].split()) for dialogue in found.dialogues]
     assert (len(found), len(found.annotators), found.annotators_per_item) == (300, 24, 3)
@@ -164,7 +164,7 @@ def test_copies_of_the_real_pairs_are_known_and_no_whole_pair_is_lost(data: Path
     """Two short replies stand in both halves; only where nobody sees the queries are they taken for selected."""
     folder = data / "dailydialog_human"
     if not folder.is_dir():
-        pytest.skip(f"no DailyDialog-Human in {data} (TURNWISE_DATA)")
+        pytest.skip(f"no DailyDialog-Human in {data} (DIALOSCOPE_DATA)")
     selection, reported = halves(read_human(folder))
     kept = selection.selection_keys
     assert all(one.isdisjoint(kept) for one in reported.known_as)
@@ -371,7 +371,7 @@ def test_what_is_missing_or_damaged_is_one_line(file: File, tmp_path: Path) -> N
         read_human(tmp_path / "none.csv")
     with pytest.raises(CorpusError, match=r"mine\.csv:2: expected 3 columns, found 2"):
         read_human(file("mine.csv", "context,response,ann\na,b\n"))
-    with pytest.raises(TurnwiseError, match="Parquet"):
+    with pytest.raises(DialoscopeError, match="Parquet"):
         read_human(file("mine.parquet", b"no parquet"))
 
 

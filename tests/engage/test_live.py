@@ -14,13 +14,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.engage.samples import Counting
 
-from turnwise.corpus import Corpus, Dialogue, Turn
-from turnwise.engage.encoder import Encoder
-from turnwise.engage.live import Calibration, Monitor, Ranges, Rule, rank
-from turnwise.engage.predictor import Predictor
-from turnwise.engage.scoring import scored
-from turnwise.engage.settings import Settings
-from turnwise.errors import UsageError
+from dialoscope.corpus import Corpus, Dialogue, Turn
+from dialoscope.engage.encoder import Encoder
+from dialoscope.engage.live import Calibration, Monitor, Ranges, Rule, rank
+from dialoscope.engage.predictor import Predictor
+from dialoscope.engage.scoring import scored
+from dialoscope.engage.settings import Settings
+from dialoscope.errors import UsageError
 
 TURNS = ["a b", "c d e f", "a", "b b c", "f e d", "a b c d"]
 

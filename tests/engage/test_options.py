@@ -11,11 +11,11 @@ import pytest
 from tests.engage.samples import ENDINGS, MIDDLES, OPENINGS
 from tests.engage.test_commands import heard, rated
 from tests.engage.test_scoring import NO_SPARK
-from tests.test_cli_model import as_json, refused, turnwise
+from tests.test_cli_model import as_json, dialoscope, refused
 
-from turnwise.engage import storage
-from turnwise.engage.encoder import Encoder
-from turnwise.engage.predictor import Predictor
+from dialoscope.engage import storage
+from dialoscope.engage.encoder import Encoder
+from dialoscope.engage.predictor import Predictor
 
 
 def dialogues(found: dict[str, Any]) -> list[str]:
@@ -89,8 +89,8 @@ def test_a_dry_run_counts_what_is_left_and_writes_nothing(model: Path, corpus: P
     assert not list(tmp_path.iterdir())
     work = tmp_path / ".scores.parquet.work"
     work.mkdir()
-    from turnwise.corpus import load
-    from turnwise.engage.scoring import score_corpus
+    from dialoscope.corpus import load
+    from dialoscope.engage.scoring import score_corpus
 
     list(score_corpus(storage.load(model), load(corpus), work=work))
     again = as_json("engage", "score", model, corpus, "--out", out, "--dry-run")
@@ -107,7 +107,7 @@ def test_dialogues_with_one_id_stay_apart_in_the_json(model: Path) -> None:
 @pytest.mark.skipif(bool(NO_SPARK), reason=NO_SPARK)
 def test_spark_writes_a_folder_with_the_scores_of_one_process(model: Path, corpus: Path, tmp_path: Path) -> None:
     given = ["--split", "train,test", "--device", "cpu"]
-    turnwise("engage", "score", model, corpus, "--out", tmp_path / "here.parquet", *given)
+    dialoscope("engage", "score", model, corpus, "--out", tmp_path / "here.parquet", *given)
     spark = ["--engine", "spark", "--master", "local[2]"]
     found = as_json("engage", "score", model, corpus, "--out", tmp_path / "there", *given, *spark)
     assert found["dialogues"] == 50

@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from turnwise.engage.depth import Depth, DepthResult
-from turnwise.engage.examples import Examples, remaining_depth
-from turnwise.engage.output import TURNS, write_depth
-from turnwise.record import Origin, Score
-from turnwise.study import compare
+from dialoscope.engage.depth import Depth, DepthResult
+from dialoscope.engage.examples import Examples, remaining_depth
+from dialoscope.engage.output import TURNS, write_depth
+from dialoscope.record import Origin, Score
+from dialoscope.study import compare
 
 DIALOGUES = (("hello", "i like tea", "bye"), ("hi", "see you"))
 EXAMPLES = Examples(

@@ -9,17 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from turnwise.engage import packaged
-from turnwise.engage.encoder import Encoder
-from turnwise.engage.packaged import NEEDED, Packaged, _Parts, place_of
-from turnwise.engage.settings import Settings
-from turnwise.errors import UsageError
+from dialoscope.engage import packaged
+from dialoscope.engage.encoder import Encoder
+from dialoscope.engage.packaged import NEEDED, Packaged, _Parts, place_of
+from dialoscope.engage.settings import Settings
+from dialoscope.errors import UsageError
 
 
 def carried(monkeypatch: pytest.MonkeyPatch, one: Packaged, found: list[Path]) -> None:
     """A package `mine` with these files."""
     monkeypatch.setattr(packaged, "PACKAGED", {"mine": one})
-    monkeypatch.setattr("turnwise.engage.encoder.PACKAGED", {"mine": one})
+    monkeypatch.setattr("dialoscope.engage.encoder.PACKAGED", {"mine": one})
     monkeypatch.setattr(packaged, "_files", lambda package: iter(found))
 
 

@@ -13,9 +13,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from tests.engage.samples import Counting
 
-from turnwise.engage.encoder import Encoder
-from turnwise.engage.predictor import Predictor, activated, class_of, loss_of, readings, window_means
-from turnwise.engage.settings import POOLINGS, Settings
+from dialoscope.engage.encoder import Encoder
+from dialoscope.engage.predictor import Predictor, activated, class_of, loss_of, readings, window_means
+from dialoscope.engage.settings import POOLINGS, Settings
 
 Make = Callable[..., Predictor]
 SHOP = ["hello there", "hi, how are you?", "where is the old bridge?", "it is near the river", "thank you, bye"]

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from turnwise.corpus import Corpus, Dialogue, Turn, write
-from turnwise.engage import scoring, storage
-from turnwise.engage.encoder import Encoder
-from turnwise.engage.predictor import Predictor
-from turnwise.engage.scoring import portions, score_corpus, scored, write_scores
+from dialoscope.corpus import Corpus, Dialogue, Turn, write
+from dialoscope.engage import scoring, storage
+from dialoscope.engage.encoder import Encoder
+from dialoscope.engage.predictor import Predictor
+from dialoscope.engage.scoring import portions, score_corpus, scored, write_scores
 
 NO_SPARK = (
     "pyspark is not installed (extra: spark)"
@@ -139,8 +139,8 @@ def test_what_bfloat16_scored_is_not_taken_for_float32(predictor: Callable[..., 
 def test_spark_gives_what_one_process_gives_and_the_documented_lines_run(
     predictor: Callable[..., Predictor], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from turnwise.engage.spark import score_frame
-    from turnwise.overlap.spark.session import session_at
+    from dialoscope.engage.spark import score_frame
+    from dialoscope.overlap.spark.session import session_at
 
     monkeypatch.chdir(tmp_path)
     one, corpus = predictor(history=2), corpus_of(25)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.engage.settings import ACTIVATIONS, PAPER, POOLINGS, Recipe, Settings
-from turnwise.errors import UsageError
+from dialoscope.engage.settings import ACTIVATIONS, PAPER, POOLINGS, Recipe, Settings
+from dialoscope.errors import UsageError
 
 
 @pytest.mark.parametrize(

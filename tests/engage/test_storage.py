@@ -13,9 +13,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from turnwise.engage import storage
-from turnwise.engage.predictor import Predictor
-from turnwise.errors import ModelError, OutputError, TurnwiseError
+from dialoscope.engage import storage
+from dialoscope.engage.predictor import Predictor
+from dialoscope.errors import DialoscopeError, ModelError, OutputError
 
 Make = Callable[..., Predictor]
 DIALOGUES = [["hello there", "where is the old bridge?", "bye"], ["good night", "[SEP] see you"]]
@@ -30,7 +30,7 @@ def saved(predictor: Make, tmp_path: Path) -> Path:
 
 def refused(folder: Path) -> str:
     """The message that a folder is refused with."""
-    with pytest.raises(TurnwiseError) as caught:
+    with pytest.raises(DialoscopeError) as caught:
         storage.load(folder)
     assert "\n" not in str(caught.value)
     return str(caught.value)
@@ -117,7 +117,7 @@ def test_a_missing_file_is_named(saved: Path, name: str) -> None:
 
 def test_a_foreign_folder_is_refused(tmp_path: Path, bert: Path) -> None:
     for folder in (tmp_path, bert, tmp_path / "nowhere"):
-        assert "expected a folder written by turnwise engage train" in refused(folder)
+        assert "expected a folder written by dialoscope engage train" in refused(folder)
 
 
 def test_pickled_weights_are_never_unpickled(saved: Path, tmp_path: Path) -> None:
@@ -159,8 +159,8 @@ def with_settings(**changed: Any) -> Callable[[dict[str, Any]], Any]:
         (without("origin"), "expected 'origin' as a JSON object."),
         (without("files"), "expected 'files' with weights.safetensors, config.json and tokenizer.json."),
         (lambda about: about["files"].update({"../x": {}}), "expected the files of a predictor, found '../x'."),
-        (lambda about: about.update(format="other"), "expected format 'turnwise-engage' 1, found 'other' 1."),
-        (lambda about: about.update(schema=2), "expected format 'turnwise-engage' 1, found 'turnwise-engage' 2."),
+        (lambda about: about.update(format="other"), "expected format 'dialoscope-engage' 1, found 'other' 1."),
+        (lambda about: about.update(schema=2), "expected format 'dialoscope-engage' 1, found 'dialoscope-engage' 2."),
     ],
 )
 def test_a_description_that_is_wrong_is_refused(

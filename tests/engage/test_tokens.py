@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from tests.engage.samples import conversations
 
-from turnwise.engage.encoder import Encoder
-from turnwise.engage.predictor import readings
-from turnwise.engage.settings import Settings
-from turnwise.engage.tokens import Tokens
+from dialoscope.engage.encoder import Encoder
+from dialoscope.engage.predictor import readings
+from dialoscope.engage.settings import Settings
+from dialoscope.engage.tokens import Tokens
 
 
 @pytest.mark.parametrize("options", [{}, {"tokens": 4}, {"history": 2, "is_flat": True, "tokens": 8}], ids=str)
@@ -20,7 +20,7 @@ from turnwise.engage.tokens import Tokens
 def test_tokens_are_those_of_the_tokenizer(
     encoder: Encoder, options: dict[str, Any], at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("turnwise.engage.tokens.AT_ONCE", at_once)
+    monkeypatch.setattr("dialoscope.engage.tokens.AT_ONCE", at_once)
     given, settings, read = conversations(12, seed=1), Settings(**options), Encoder.read
     sizes: list[int] = []
 

@@ -17,13 +17,13 @@ import torch
 from safetensors.torch import load_file
 from tests.engage.samples import conversations, of
 
-from turnwise.engage import storage, tuning
-from turnwise.engage.encoder import Encoder
-from turnwise.engage.live import Calibration
-from turnwise.engage.predictor import Predictor, loss_of
-from turnwise.engage.settings import Recipe, Settings
-from turnwise.engage.tuning import Batch, Data, Moment, Plan, Tuned, tune
-from turnwise.errors import ModelError, OutputError, TrainingError, UsageError
+from dialoscope.engage import storage, tuning
+from dialoscope.engage.encoder import Encoder
+from dialoscope.engage.live import Calibration
+from dialoscope.engage.predictor import Predictor, loss_of
+from dialoscope.engage.settings import Recipe, Settings
+from dialoscope.engage.tuning import Batch, Data, Moment, Plan, Tuned, tune
+from dialoscope.errors import ModelError, OutputError, TrainingError, UsageError
 
 TRAINING, VALIDATION = conversations(30, seed=1), conversations(10, seed=2)
 RECIPE = Recipe(rate=1e-3, head_rate=1e-2, steps=12, warmup=3, batch_turns=16, evaluate_every=4)
@@ -34,8 +34,8 @@ FILES = ("weights.safetensors", "optimiser.safetensors", "config.json", "tokeniz
 SCRIPT = """
 import sys, time
 from tests.engage.test_tuning import RECIPE, TRAINING, VALIDATION
-from turnwise.engage import tuning
-from turnwise.engage.storage import load
+from dialoscope.engage import tuning
+from dialoscope.engage.storage import load
 
 def tell(moment, steps):
     print(moment.step, moment.validation is not None, flush=True)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnwise.errors import UsageError
-from turnwise.metrics import Resampling, agreement, annotator_ceiling, krippendorff_alpha, ratings_matrix
-from turnwise.metrics.agreement import LEVELS, Alpha
-from turnwise.metrics.statistic import Clusters
+from dialoscope.errors import UsageError
+from dialoscope.metrics import Resampling, agreement, annotator_ceiling, krippendorff_alpha, ratings_matrix
+from dialoscope.metrics.agreement import LEVELS, Alpha
+from dialoscope.metrics.statistic import Clusters
 
 GAP = math.nan
 # Krippendorff (2011), "Computing Krippendorff's Alpha-Reliability", section E: 4 observers, 12 units, gaps

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from turnwise.metrics import Options, Pairs, Resampling, measure, score_pairs
-from turnwise.metrics.statistic import Sums
+from dialoscope.metrics import Options, Pairs, Resampling, measure, score_pairs
+from dialoscope.metrics.statistic import Sums
 
 NO_INTERVAL = Resampling(resamples=0)
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "don't", "ok."]), max_size=7).map(" ".join)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnwise.errors import UsageError
-from turnwise.metrics import (
+from dialoscope.errors import UsageError
+from dialoscope.metrics import (
     Resampling,
     annotator_ceiling,
     bootstrap,
@@ -20,9 +20,9 @@ from turnwise.metrics import (
     median_score,
     ratio_score,
 )
-from turnwise.metrics.bootstrap import MANY_DIALOGUES, Median
-from turnwise.metrics.statistic import Clusters, FloatArray, Sums
-from turnwise.record import Score
+from dialoscope.metrics.bootstrap import MANY_DIALOGUES, Median
+from dialoscope.metrics.statistic import Clusters, FloatArray, Sums
+from dialoscope.record import Score
 
 PERCENTILE = Resampling(method="percentile")
 SKEWED = np.random.default_rng(5).exponential(size=40)

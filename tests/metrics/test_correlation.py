@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnwise.errors import UsageError
-from turnwise.metrics import Resampling, correlate, partial_correlation
-from turnwise.metrics.correlation import Correlation
-from turnwise.metrics.statistic import Clusters
+from dialoscope.errors import UsageError
+from dialoscope.metrics import Resampling, correlate, partial_correlation
+from dialoscope.metrics.correlation import Correlation
+from dialoscope.metrics.statistic import Clusters
 
 RNG = np.random.default_rng(11)
 X = RNG.integers(0, 6, 60).astype(float)  # many ties

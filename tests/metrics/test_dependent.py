@@ -6,8 +6,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from turnwise.metrics import Resampling, Significance, compare_correlations, correlate, steiger, williams
-from turnwise.record import Origin
+from dialoscope.metrics import Resampling, Significance, compare_correlations, correlate, steiger, williams
+from dialoscope.record import Origin
 
 
 @pytest.mark.parametrize(

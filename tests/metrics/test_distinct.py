@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.metrics import Options, Pairs, Resampling, distinct, measure, score_pairs
-from turnwise.metrics.distinct import Distinct, Exchange, distinct_across_ends, distinct_grams
-from turnwise.metrics.statistic import Clusters
-from turnwise.metrics.tokens import Tokens, tokenise
+from dialoscope.metrics import Options, Pairs, Resampling, distinct, measure, score_pairs
+from dialoscope.metrics.distinct import Distinct, Exchange, distinct_across_ends, distinct_grams
+from dialoscope.metrics.statistic import Clusters
+from dialoscope.metrics.tokens import Tokens, tokenise
 
 SAID = ["a b a", "b c"]
 # Responses that hold any, of "a b", "yes", "c d" and an empty one.

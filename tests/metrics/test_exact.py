@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.metrics import Pairs, mean_score, score_pairs
-from turnwise.metrics.bootstrap import estimate, score
-from turnwise.metrics.exact import clopper_pearson, korn_graubard
-from turnwise.metrics.statistic import Clusters, mean_of
-from turnwise.record import Score
+from dialoscope.metrics import Pairs, mean_score, score_pairs
+from dialoscope.metrics.bootstrap import estimate, score
+from dialoscope.metrics.exact import clopper_pearson, korn_graubard
+from dialoscope.metrics.statistic import Clusters, mean_of
+from dialoscope.record import Score
 
 UNIT = (0.0, 1.0)
 

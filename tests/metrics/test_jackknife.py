@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.metrics import mean_score, ratio_score
-from turnwise.metrics.jackknife import curvature, jackknife, place
-from turnwise.metrics.statistic import Clusters, FloatArray, Interval, Sums, mean_of, ratio
+from dialoscope.metrics import mean_score, ratio_score
+from dialoscope.metrics.jackknife import curvature, jackknife, place
+from dialoscope.metrics.statistic import Clusters, FloatArray, Interval, Sums, mean_of, ratio
 
 SKEWED = np.random.default_rng(5).exponential(size=40)
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from turnwise.metrics import kernels
-from turnwise.metrics.kernels import compiled, weighted_sums
+from dialoscope.metrics import kernels
+from dialoscope.metrics.kernels import compiled, weighted_sums
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.bool_])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from turnwise.metrics import Pairs, score_pairs
+from dialoscope.metrics import Pairs, score_pairs
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from turnwise.errors import UsageError
-from turnwise.metrics import Pairs, meteor, score_pairs
-from turnwise.metrics.options import Options
+from dialoscope.errors import UsageError
+from dialoscope.metrics import Pairs, meteor, score_pairs
+from dialoscope.metrics.options import Options
 
 GUIDE = "It is a guide to action which ensures that the military always obeys the commands of the party"
 REFERENCE = "It is a guide to action that ensures that the military will forever heed Party commands"
@@ -101,7 +101,16 @@ def nltk_data(tmp_path: Path) -> Path:
 def test_the_real_wordnet_matches_synonyms(nltk_data: Path, tmp_path: Path) -> None:
     (tmp_path / "said.txt").write_text("a auto\n")
     (tmp_path / "wanted.txt").write_text("a car\n")
-    command = [sys.executable, "-m", "turnwise", "metrics", "said.txt", "wanted.txt", "--metrics", "meteor,meteor-stem"]
+    command = [
+        sys.executable,
+        "-m",
+        "dialoscope",
+        "metrics",
+        "said.txt",
+        "wanted.txt",
+        "--metrics",
+        "meteor,meteor-stem",
+    ]
     environment = {**os.environ, "NLTK_DATA": str(nltk_data)}
     done = subprocess.run([*command, "--json"], capture_output=True, text=True, cwd=tmp_path, env=environment)
     scores = json.loads(done.stdout)["metrics"]

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from turnwise.errors import UsageError
-from turnwise.metrics import Comparison, Options, Pairs, Resampling, compare_means, correct, holm, measure
-from turnwise.metrics.paired import compare, paired_bootstrap, smallest_p_value
-from turnwise.metrics.statistic import Clusters, FloatArray, IntArray, Sums, mean_of, ratio
+from dialoscope.errors import UsageError
+from dialoscope.metrics import Comparison, Options, Pairs, Resampling, compare_means, correct, holm, measure
+from dialoscope.metrics.paired import compare, paired_bootstrap, smallest_p_value
+from dialoscope.metrics.statistic import Clusters, FloatArray, IntArray, Sums, mean_of, ratio
 
 OURS = np.array([3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0])
 THEIRS = np.array([2.0, 1.5, 3.0, 1.0, 3.0, 6.0, 2.5, 4.0])

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from turnwise.errors import CorpusError, UsageError
-from turnwise.metrics import Pairs, read_pairs
-from turnwise.metrics.pairs import read_column
+from dialoscope.errors import CorpusError, UsageError
+from dialoscope.metrics import Pairs, read_pairs
+from dialoscope.metrics.pairs import read_column
 
 
 def write_jsonl(path: Path, *records: Any) -> Path:

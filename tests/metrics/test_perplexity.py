@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from turnwise.errors import UsageError
-from turnwise.metrics import Pairs, perplexity_score, score_pairs
+from dialoscope.errors import UsageError
+from dialoscope.metrics import Pairs, perplexity_score, score_pairs
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from turnwise.metrics import resample
-from turnwise.metrics.resample import draw_counts, draw_swaps, left_out_by_counts
-from turnwise.metrics.statistic import Clusters, mean_of
+from dialoscope.metrics import resample
+from dialoscope.metrics.resample import draw_counts, draw_swaps, left_out_by_counts
+from dialoscope.metrics.statistic import Clusters, mean_of
 
 
 def test_every_resample_draws_as_many_dialogues_as_there_are() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from turnwise.metrics import Pairs, score_pairs
+from dialoscope.metrics import Pairs, score_pairs
 
 
 def value(name: str, said: list[str], targets: list[str]) -> float | None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from turnwise.errors import UsageError
-from turnwise.metrics import DEFAULT_METRICS, METRICS, Options, Pairs, Resampling, score_files, score_pairs
-from turnwise.metrics.embedding import WordVectors
+from dialoscope.errors import UsageError
+from dialoscope.metrics import DEFAULT_METRICS, METRICS, Options, Pairs, Resampling, score_files, score_pairs
+from dialoscope.metrics.embedding import WordVectors
 
 TARGETS = ["the cat sat", "a dog ran off", "yes", "no way", "I see"]
 SAID = ["the cat sat", "a dog ran", "yes", "no", "I am"]
@@ -232,6 +232,6 @@ def test_lower_case_applies_to_metrics_that_leave_case_open() -> None:
 
 def test_importing_the_metrics_loads_no_heavy_library() -> None:
     heavy = ["torch", "numba", "scipy", "sacrebleu", "nltk", "rouge_score", "krippendorff", "transformers"]
-    code = f"import sys, turnwise.metrics; print([name for name in {heavy} if name in sys.modules])"
+    code = f"import sys, dialoscope.metrics; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from turnwise.metrics import Resampling, compare_means, mean_score
+from dialoscope.metrics import Resampling, compare_means, mean_score
 
 ROOT = Path(__file__).parents[2]
 SEED = 7

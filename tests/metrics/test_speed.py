@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from turnwise.metrics import Resampling, correlate, mean_score
-from turnwise.record import Score
+from dialoscope.metrics import Resampling, correlate, mean_score
+from dialoscope.record import Score
 
 LIMIT_SECONDS = 2.0
 PERCENTILE = Resampling(method="percentile")

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from turnwise.errors import UsageError
-from turnwise.metrics.statistic import Clusters, Sums, columns, mean_of, ratio
+from dialoscope.errors import UsageError
+from dialoscope.metrics.statistic import Clusters, Sums, columns, mean_of, ratio
 
 
 def test_dialogues_are_numbered_by_first_appearance() -> None:

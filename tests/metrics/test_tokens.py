@@ -4,8 +4,8 @@ from importlib.metadata import version
 
 import pytest
 
-from turnwise.errors import MissingExtraError, UsageError
-from turnwise.metrics import tokenise, tokens
+from dialoscope.errors import MissingExtraError, UsageError
+from dialoscope.metrics import tokenise, tokens
 
 
 @pytest.mark.parametrize(
@@ -59,5 +59,5 @@ def test_a_missing_library_gives_its_install_line(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setitem(sys.modules, "nltk.tokenize", None)
     monkeypatch.setitem(sys.modules, "nltk", None)
-    with pytest.raises(MissingExtraError, match=r"turnwise\[metrics\]"):
+    with pytest.raises(MissingExtraError, match=r"dialoscope\[metrics\]"):
         tokenise(["a"], tokeniser="nltk")

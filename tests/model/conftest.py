@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from turnwise.corpus import Corpus, Dialogue, Turn
-from turnwise.model import Recipe, Settings, lstm
+from dialoscope.corpus import Corpus, Dialogue, Turn
+from dialoscope.model import Recipe, Settings, lstm
 
 GOODS = ("tea", "bread", "milk", "rice", "salt", "fish")
 

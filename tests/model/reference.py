@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from turnwise.model.settings import Settings
+from dialoscope.model.settings import Settings
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 Weights = Mapping[str, Array]

@@ -7,11 +7,11 @@ from dataclasses import replace
 import torch
 from hypothesis import strategies as st
 
-from turnwise.model.batch import Batch
-from turnwise.model.batching import collate
-from turnwise.model.network import Seq2Seq
-from turnwise.model.presets import PRESETS
-from turnwise.model.settings import Settings
+from dialoscope.model.batch import Batch
+from dialoscope.model.batching import collate
+from dialoscope.model.network import Seq2Seq
+from dialoscope.model.presets import PRESETS
+from dialoscope.model.settings import Settings
 
 WORDS = 14  # with the five marks
 Sample = tuple[list[list[int]], list[int]]  # turns and response, without marks

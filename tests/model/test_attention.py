@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from turnwise.model.attention import Scorer, log_shares
+from dialoscope.model.attention import Scorer, log_shares
 
 
 def test_equal_scores_share_equally_and_padding_gets_nothing() -> None:

@@ -9,12 +9,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.corpus import Corpus, Dialogue, Turn
-from turnwise.errors import UsageError
-from turnwise.model.batch import Batch
-from turnwise.model.batching import Shapes, batches, collate, collate_all, collate_examples, prefetch, shapes_for
-from turnwise.model.examples import Examples, examples_of, whole_lengths
-from turnwise.model.vocabulary import TURN, Vocabulary
+from dialoscope.corpus import Corpus, Dialogue, Turn
+from dialoscope.errors import UsageError
+from dialoscope.model.batch import Batch
+from dialoscope.model.batching import Shapes, batches, collate, collate_all, collate_examples, prefetch, shapes_for
+from dialoscope.model.examples import Examples, examples_of, whole_lengths
+from dialoscope.model.vocabulary import TURN, Vocabulary
 
 TURNS = st.lists(st.lists(st.integers(5, 9), max_size=4), min_size=1, max_size=5)
 

@@ -11,10 +11,10 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from turnwise.errors import ModelError, OutputError, TurnwiseError, UsageError
-from turnwise.model import Settings, Vocabulary, load
-from turnwise.model.checkpoint import Checkpoint, copy_checkpoint, load_model, read_checkpoint, read_state, save_model
-from turnwise.model.network import Seq2Seq
+from dialoscope.errors import DialoscopeError, ModelError, OutputError, UsageError
+from dialoscope.model import Settings, Vocabulary, load
+from dialoscope.model.checkpoint import Checkpoint, copy_checkpoint, load_model, read_checkpoint, read_state, save_model
+from dialoscope.model.network import Seq2Seq
 
 VOCABULARY = Vocabulary.of(["is it far ? no , it is near ."], size=20)
 SETTINGS = Settings(attention="static", layers=1, width=8, embedding=8, vocabulary=len(VOCABULARY))
@@ -128,7 +128,7 @@ def describe(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
 
 def vouch(folder: Path) -> None:
     """Let model.json vouch for whatever the files now hold, as a careful forger would."""
-    from turnwise.model.vouched import sha256
+    from dialoscope.model.vouched import sha256
 
     def change(described: dict[str, Any]) -> None:
         for name in described["files"]:
@@ -182,13 +182,13 @@ def settings(**changed: Any) -> Callable[[Path], None]:
 TAMPERED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no weights": (lambda folder: (folder / "weights.safetensors").unlink(), "expected this file"),
     "no vocabulary": (lambda folder: (folder / "vocabulary.json").unlink(), "expected this file"),
-    "no description": (lambda folder: (folder / "model.json").unlink(), "written by turnwise train"),
+    "no description": (lambda folder: (folder / "model.json").unlink(), "written by dialoscope train"),
     "no JSON": (lambda folder: (folder / "model.json").write_text("{"), "expected JSON"),
     "no object": (lambda folder: (folder / "model.json").write_text("[1]"), "expected a JSON object, found list"),
     "no text": (lambda folder: (folder / "model.json").write_bytes(b"\xff\xfe"), "expected JSON"),
     "deep JSON": (lambda folder: (folder / "model.json").write_text("[" * 100_000), "expected JSON"),
-    "other format": (lambda folder: describe(folder, lambda one: {**one, "format": "x"}), "turnwise-model"),
-    "later schema": (lambda folder: describe(folder, lambda one: {**one, "schema": 2}), "found 'turnwise-model' 2"),
+    "other format": (lambda folder: describe(folder, lambda one: {**one, "format": "x"}), "dialoscope-model"),
+    "later schema": (lambda folder: describe(folder, lambda one: {**one, "schema": 2}), "found 'dialoscope-model' 2"),
     "no files": (lambda folder: describe(folder, lambda one: {**one, "files": []}), "expected 'files'"),
     "file elsewhere": (
         lambda folder: describe(folder, lambda one: one["files"].update({"../../etc/passwd": {}})),
@@ -244,7 +244,7 @@ def test_a_foreign_folder_says_what_was_expected(files: list[str], message: str,
 
 
 def test_a_path_that_does_not_exist_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(TurnwiseError) as caught:
+    with pytest.raises(DialoscopeError) as caught:
         load(tmp_path / "nothing", device="cpu")
     assert "nothing" in str(caught.value)
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from turnwise.model import cross_entropy
-from turnwise.model.cross_entropy import mean_cross_entropy
+from dialoscope.model import cross_entropy
+from dialoscope.model.cross_entropy import mean_cross_entropy
 
 
 @pytest.mark.parametrize("aligned", [1, 16])

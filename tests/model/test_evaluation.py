@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import pytest
 from tests.distract.fakes import Fake
 
-from turnwise.corpus import Corpus, Dialogue, Turn
-from turnwise.model.evaluation import Questions
-from turnwise.model.protocol import Context, Decoding
-from turnwise.model.vocabulary import Vocabulary
+from dialoscope.corpus import Corpus, Dialogue, Turn
+from dialoscope.model.evaluation import Questions
+from dialoscope.model.protocol import Context, Decoding
+from dialoscope.model.vocabulary import Vocabulary
 
 TEXTS = [str(place) for place in range(11)]
 CORPUS = Corpus.of([Dialogue(tuple(Turn("AB"[int(text) % 2], text) for text in TEXTS), id="d")], name="eleven")

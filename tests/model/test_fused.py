@@ -12,8 +12,8 @@ import pytest
 import torch
 from tests.model.samples import batch_of, network, tiny
 
-from turnwise.model import kernels, lstm
-from turnwise.model.network import Seq2Seq
+from dialoscope.model import kernels, lstm
+from dialoscope.model.network import Seq2Seq
 
 BATCH = batch_of(([[5, 6, 7], [8]], [9, 10]), ([[11]], []), ([[6, 6], [7, 12, 13, 5], [9, 8, 10]], [5, 13, 6, 7]))
 DOT = ("non-hier", "static", "static-ui", "dynamic", "dynamic-ui", "lstm")
@@ -23,11 +23,11 @@ DOT = ("non-hier", "static", "static-ui", "dynamic", "dynamic-ui", "lstm")
 def fused(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     if torch.cuda.is_available() or find_spec("triton") is None:
         pytest.skip("on a GPU the kernels themselves are checked; without Triton there are none")
-    if "triton.language" in sys.modules and "turnwise.model.fused" not in sys.modules:
+    if "triton.language" in sys.modules and "dialoscope.model.fused" not in sys.modules:
         pytest.skip("Triton was imported before it could be told to interpret")
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     monkeypatch.setattr(lstm, "is_for_library", lambda inputs: False)
-    yield importlib.import_module("turnwise.model.fused")
+    yield importlib.import_module("dialoscope.model.fused")
 
 
 def gradients(model: Seq2Seq) -> list[torch.Tensor]:

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from tests.model import reference
 from tests.model.samples import WORDS, batch_of, network, samples, tiny
 
-from turnwise.errors import UsageError
-from turnwise.model.generation import NEVER, generate, kept_shares, sample
-from turnwise.model.network import Seq2Seq
-from turnwise.model.presets import PRESETS
-from turnwise.model.protocol import Decoding
-from turnwise.model.vocabulary import END, START, TURN, UNKNOWN
+from dialoscope.errors import UsageError
+from dialoscope.model.generation import NEVER, generate, kept_shares, sample
+from dialoscope.model.network import Seq2Seq
+from dialoscope.model.presets import PRESETS
+from dialoscope.model.protocol import Decoding
+from dialoscope.model.vocabulary import END, START, TURN, UNKNOWN
 
 GREEDY = Decoding("greedy", max_tokens=5)
 METHODS = [GREEDY, Decoding("beam", beams=3, max_tokens=5), Decoding("sample", temperature=1.5, max_tokens=5, seed=3)]

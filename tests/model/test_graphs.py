@@ -10,9 +10,9 @@ import torch
 from tests.model.samples import batch_of, network, tiny
 from torch.nn.attention import SDPBackend
 
-from turnwise.model import graphs, kernels, transformer
-from turnwise.model.batch import Batch
-from turnwise.model.network import Seq2Seq
+from dialoscope.model import graphs, kernels, transformer
+from dialoscope.model.batch import Batch
+from dialoscope.model.network import Seq2Seq
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 

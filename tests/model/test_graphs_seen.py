@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from turnwise.model import graphs
+from dialoscope.model import graphs
 
 
 @pytest.fixture(autouse=True)

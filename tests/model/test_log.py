@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from turnwise.model import log
-from turnwise.model.log import Log, Moment
+from dialoscope.model import log
+from dialoscope.model.log import Log, Moment
 
 
 def moment(step: int, **more: Any) -> Moment:
@@ -109,7 +109,7 @@ class Board:
 
 
 def test_tensorboard_itself_reads_what_was_told(tmp_path: Path) -> None:
-    pytest.importorskip("tensorboard", reason="TensorBoard is not installed: pip install 'turnwise[tensorboard]'")
+    pytest.importorskip("tensorboard", reason="TensorBoard is not installed: pip install 'dialoscope[tensorboard]'")
     from tensorboard.backend.event_processing import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
         event_accumulator,
     )

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from turnwise.model import lstm
-from turnwise.model.lstm import LSTM, State
-from turnwise.model.recurrence import Computed, Given, in_segments, recur
+from dialoscope.model import lstm
+from dialoscope.model.lstm import LSTM, State
+from dialoscope.model.recurrence import Computed, Given, in_segments, recur
 
 
 def library_twin(ours: LSTM) -> torch.nn.LSTM:

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.model import reference
 from tests.model.samples import WORDS, Sample, batch_of, network, samples, tiny
 
-from turnwise.model.network import Seq2Seq, real_steps
-from turnwise.model.presets import PRESETS
-from turnwise.model.settings import AttentionKind, Scoring, Settings
-from turnwise.model.vocabulary import END, START, TURN
+from dialoscope.model.network import Seq2Seq, real_steps
+from dialoscope.model.presets import PRESETS
+from dialoscope.model.settings import AttentionKind, Scoring, Settings
+from dialoscope.model.vocabulary import END, START, TURN
 
 RECURRENT = [name for name, preset in PRESETS.items() if preset.settings.encoder != "transformer"]
 BASE = Settings(layers=2, width=6, embedding=5, vocabulary=WORDS)

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from turnwise.errors import UsageError
-from turnwise.model.network import Seq2Seq, parameter_count
-from turnwise.model.presets import PRESETS, preset
-from turnwise.model.settings import Recipe, Settings
+from dialoscope.errors import UsageError
+from dialoscope.model.network import Seq2Seq, parameter_count
+from dialoscope.model.presets import PRESETS, preset
+from dialoscope.model.settings import Recipe, Settings
 
 PROBED = [name for name, one in PRESETS.items() if one.millions]
 

@@ -13,10 +13,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from turnwise.corpus import Corpus, Dialogue, Turn, load, write
-from turnwise.distract import AttentionLoss, InsertDistractions
-from turnwise.model import Recipe, Settings, train
-from turnwise.model.examples import Examples
+from dialoscope.corpus import Corpus, Dialogue, Turn, load, write
+from dialoscope.distract import AttentionLoss, InsertDistractions
+from dialoscope.model import Recipe, Settings, train
+from dialoscope.model.examples import Examples
 
 SETTINGS = Settings(attention="dynamic", layers=1, width=8, embedding=8, vocabulary=60, context_tokens=20)
 RECIPE = Recipe("sgd", 0.5, epochs=3, batch_size=3, loss_over="responses", clip=2.0)
@@ -25,7 +25,7 @@ SCRIPT = """
 import sys
 import torch
 from tests.model.test_processes import trained
-from turnwise.corpus import load
+from dialoscope.corpus import load
 
 torch.set_num_threads(1)
 trained(load(sys.argv[1]), sys.argv[2], weight=float(sys.argv[3]))

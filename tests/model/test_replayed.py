@@ -10,9 +10,9 @@ import pytest
 import torch
 from tests.model.samples import batch_of, network, tiny
 
-from turnwise.model import graphs, replayed
-from turnwise.model.batch import Batch
-from turnwise.model.network import Seq2Seq
+from dialoscope.model import graphs, replayed
+from dialoscope.model.batch import Batch
+from dialoscope.model.network import Seq2Seq
 
 NAMES = ["transformer", "overlap-transformer"]  # normalised before and after the blocks
 BATCHES = [batch_of(([[5, 6, 7], [8]], [9, 10]), ([[11]], [5])), batch_of(([[7, 7, 8], [9]], [6, 6]), ([[12]], [13]))]

@@ -16,21 +16,21 @@ import numpy as np
 import pytest
 import torch
 
-from turnwise.corpus import Corpus, load, write
-from turnwise.distract import AttentionLoss, InsertDistractions
-from turnwise.errors import ModelError, OutputError, UsageError
-from turnwise.model import Recipe, Settings, train, training
-from turnwise.model.batch import Batch, Output
-from turnwise.model.examples import Examples
-from turnwise.model.log import Moment
-from turnwise.model.run import Plan, State, check_same_run
+from dialoscope.corpus import Corpus, load, write
+from dialoscope.distract import AttentionLoss, InsertDistractions
+from dialoscope.errors import ModelError, OutputError, UsageError
+from dialoscope.model import Recipe, Settings, train, training
+from dialoscope.model.batch import Batch, Output
+from dialoscope.model.examples import Examples
+from dialoscope.model.log import Moment
+from dialoscope.model.run import Plan, State, check_same_run
 
 # Looks and saves every other batch, tells where it is, and lets itself be killed there.
 SCRIPT = """
 import json, sys, time
-from turnwise.corpus import load
-from turnwise.distract import AttentionLoss, InsertDistractions
-from turnwise.model import Recipe, Settings, train, training
+from dialoscope.corpus import load
+from dialoscope.distract import AttentionLoss, InsertDistractions
+from dialoscope.model import Recipe, Settings, train, training
 
 def tell(moment):
     print(moment.epoch, moment.done, flush=True)
@@ -165,7 +165,7 @@ def test_many_layers_are_resumed(corpus: Corpus, settings: Settings, recipe: Rec
 # Kills itself between the two renames that put the second folder of this name in the place of the first.
 KILLED_BETWEEN = """
 import os, signal
-from turnwise import atomic
+from dialoscope import atomic
 
 move, replaced = atomic._move, []
 

@@ -8,14 +8,14 @@ import pytest
 import torch
 from tests.model.samples import network, tiny
 
-from turnwise.errors import UsageError
-from turnwise.model import seq2seq
-from turnwise.model.batch import Batch
-from turnwise.model.batching import Shapes, collate
-from turnwise.model.presets import PRESETS
-from turnwise.model.protocol import Account, Decoding, DialogueModel
-from turnwise.model.seq2seq import Seq2SeqModel
-from turnwise.model.vocabulary import Vocabulary
+from dialoscope.errors import UsageError
+from dialoscope.model import seq2seq
+from dialoscope.model.batch import Batch
+from dialoscope.model.batching import Shapes, collate
+from dialoscope.model.presets import PRESETS
+from dialoscope.model.protocol import Account, Decoding, DialogueModel
+from dialoscope.model.seq2seq import Seq2SeqModel
+from dialoscope.model.vocabulary import Vocabulary
 
 CONTEXTS = [
     ["Hello.", "Good day! Do you have tea?"],

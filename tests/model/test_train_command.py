@@ -1,4 +1,4 @@
-"""What `turnwise train` and `turnwise presets` make of their options; nothing is trained here."""
+"""What `dialoscope train` and `dialoscope presets` make of their options; nothing is trained here."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from turnwise.cli import app
-from turnwise.cli.console import let_threads_sleep
-from turnwise.cli.train import _show
-from turnwise.errors import TurnwiseError
-from turnwise.model import training
-from turnwise.model.log import Moment
-from turnwise.model.presets import PRESETS
-from turnwise.model.run import TrainingResult
+from dialoscope.cli import app
+from dialoscope.cli.console import let_threads_sleep
+from dialoscope.cli.train import _show
+from dialoscope.errors import DialoscopeError
+from dialoscope.model import training
+from dialoscope.model.log import Moment
+from dialoscope.model.presets import PRESETS
+from dialoscope.model.run import TrainingResult
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_distractions_and_their_loss(arguments: list[str], transform: str | None
 def test_options_that_would_change_nothing_are_refused_in_one_line(
     arguments: list[str], message: str, asked: Any
 ) -> None:
-    with pytest.raises(TurnwiseError) as caught:
+    with pytest.raises(DialoscopeError) as caught:
         asked(*arguments)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -111,7 +111,7 @@ def test_a_resume_that_finds_nothing_says_so_and_begins(asked: Any, tmp_path: Pa
     command = ["train", "concierge", "--limit", "1", "--out", str(tmp_path / "mistyped"), "--device", "cpu"]
     done = CliRunner().invoke(app, [*command, "--resume", "--quiet"], catch_exceptions=False)
     assert done.exit_code == 0
-    said = f"turnwise: {tmp_path / 'mistyped'}: nothing to resume, for no run was begun there; a new one begins.\n"
+    said = f"dialoscope: {tmp_path / 'mistyped'}: nothing to resume, for no run was begun there; a new one begins.\n"
     assert done.stderr == said
     assert asked()["resume"] is False  # whoever asks for nothing is told nothing
     for more in ([], ["--resume", "--dry-run"]):
@@ -120,7 +120,7 @@ def test_a_resume_that_finds_nothing_says_so_and_begins(asked: Any, tmp_path: Pa
 
 def test_a_folder_that_is_taken_is_refused_before_the_corpus_is_read(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(TurnwiseError, match=r"expected an empty folder, found notes\.txt"):
+    with pytest.raises(DialoscopeError, match=r"expected an empty folder, found notes\.txt"):
         CliRunner().invoke(app, ["train", "no-corpus", "--out", str(tmp_path)], catch_exceptions=False)
 
 
@@ -141,7 +141,7 @@ def test_a_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     (tmp_path / "best").write_text("mine")
     for out, match in ((tmp_path / "file", "expected a folder, found a file"), (tmp_path, "empty folder, found best")):
-        with pytest.raises(TurnwiseError, match=match):
+        with pytest.raises(DialoscopeError, match=match):
             CliRunner().invoke(app, ["train", "no-corpus", "--out", str(out)], catch_exceptions=False)
 
 
@@ -158,7 +158,7 @@ def test_presets_fit_into_80_columns_and_say_what_is_counted() -> None:
 def test_threads_that_wait_for_each_other_sleep() -> None:
     environment = {**os.environ, "OMP_DISPLAY_ENV": "VERBOSE"}
     environment.pop("OMP_WAIT_POLICY", None)
-    command = [sys.executable, "-m", "turnwise", "train", "concierge", "--out", "nowhere", "--device", "gpu"]
+    command = [sys.executable, "-m", "dialoscope", "train", "concierge", "--out", "nowhere", "--device", "gpu"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 2
     if "GOMP_SPINCOUNT" not in done.stderr:

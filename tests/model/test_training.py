@@ -17,15 +17,15 @@ import torch
 from accelerate import Accelerator
 from safetensors.torch import load_file
 
-import turnwise as tw
-from turnwise.corpus import Corpus, Dialogue, Turn
-from turnwise.errors import OutputError, TrainingError, TurnwiseError, UsageError
-from turnwise.model import Recipe, Settings, graphs, load_model, train, training
-from turnwise.model.batch import Batch, Output
-from turnwise.model.examples import Examples, examples_of
-from turnwise.model.log import Moment
-from turnwise.model.protocol import DialogueModel
-from turnwise.model.run import Data, Plan, TrainingResult
+import dialoscope as ds
+from dialoscope.corpus import Corpus, Dialogue, Turn
+from dialoscope.errors import DialoscopeError, OutputError, TrainingError, UsageError
+from dialoscope.model import Recipe, Settings, graphs, load_model, train, training
+from dialoscope.model.batch import Batch, Output
+from dialoscope.model.examples import Examples, examples_of
+from dialoscope.model.log import Moment
+from dialoscope.model.protocol import DialogueModel
+from dialoscope.model.run import Data, Plan, TrainingResult
 
 
 def run(corpus: Corpus, settings: Settings, recipe: Recipe, out: Path, **options: Any) -> TrainingResult:
@@ -45,7 +45,7 @@ def rows(out: Path) -> list[dict[str, str]]:
 
 
 def test_a_model_beats_the_entropy_of_single_words(tmp_path: Path) -> None:
-    concierge = tw.corpus.generate(dialogues=40, seed=1)
+    concierge = ds.corpus.generate(dialogues=40, seed=1)
     settings = Settings(attention="static", layers=1, width=24, embedding=24, vocabulary=200)
     recipe = Recipe("adam", 0.02, epochs=4, batch_size=32, clip=5.0)
     result = run(concierge, settings, recipe, tmp_path / "run", context_turns=2)
@@ -157,7 +157,7 @@ def test_no_file_is_a_pickle(done: Path) -> None:
 
 
 def test_a_checkpoint_tells_its_origin(done: Path, corpus: Corpus) -> None:
-    from turnwise.model.checkpoint import read_checkpoint
+    from dialoscope.model.checkpoint import read_checkpoint
 
     origin = read_checkpoint(done).origin
     assert origin["corpus"] == f"shop@{corpus.fingerprint}"
@@ -209,7 +209,7 @@ def test_the_best_can_be_chosen_by_bleu(
     corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = iter([0.0, 2.0, 3.0, 1.0])
-    monkeypatch.setattr("turnwise.model.evaluation.Questions.bleu_2", lambda *given: next(script))
+    monkeypatch.setattr("dialoscope.model.evaluation.Questions.bleu_2", lambda *given: next(script))
     assert run(corpus, settings, recipe, tmp_path / "run", best_by="bleu-2").best_epoch == 2
     with pytest.raises(UsageError, match="needs responses to score"):
         run(corpus, settings, recipe, tmp_path / "none", best_by="bleu-2", bleu_samples=0)
@@ -383,7 +383,7 @@ LONG = Corpus.of(
         (3, None, 9),
     ],
 )
-@pytest.mark.parametrize("transform", [None, tw.distract.InsertDistractions(1.0)])
+@pytest.mark.parametrize("transform", [None, ds.distract.InsertDistractions(1.0)])
 def test_contexts_longer_than_what_is_read_are_counted(
     transform: Any, tokens: int | None, turns: int | None, cut: int, settings: Settings, recipe: Recipe
 ) -> None:
@@ -406,9 +406,9 @@ def test_what_is_cut_is_said_once(
 
 @pytest.mark.parametrize("kind", ["non-hier", "dynamic", "hred", "transformer"])
 def test_distractions_and_attention_loss_work_with_every_attention(kind: str, corpus: Corpus, tmp_path: Path) -> None:
-    preset = tw.model.preset(kind)
+    preset = ds.model.preset(kind)
     small = replace(preset.settings, layers=1, width=8, embedding=8, vocabulary=60)
-    options = {"transform": tw.distract.InsertDistractions(1.0), "extra_loss": tw.distract.AttentionLoss(100.0, "sum")}
+    options = {"transform": ds.distract.InsertDistractions(1.0), "extra_loss": ds.distract.AttentionLoss(100.0, "sum")}
     result = run(corpus, small, replace(preset.recipe, epochs=1, batch_size=24), tmp_path / "run", **options)
     assert result.steps == 3
 
@@ -572,8 +572,8 @@ def test_what_does_not_exist_is_refused(
 
 
 def test_single_turns_cannot_be_learnt_from(settings: Settings, recipe: Recipe, tmp_path: Path) -> None:
-    turn = tw.Turn("A", "Hi.")
-    alone = Corpus.of([tw.Dialogue((turn,), id=split, split=split) for split in ("train", "validation")])
+    turn = ds.Turn("A", "Hi.")
+    alone = Corpus.of([ds.Dialogue((turn,), id=split, split=split) for split in ("train", "validation")])
     with pytest.raises(TrainingError, match="two turns or more in 'train'"):
         run(alone, settings, recipe, tmp_path / "run")
 
@@ -593,4 +593,4 @@ def test_validate_sees_the_model_of_the_epoch(
 
 
 def test_errors_are_ours_to_catch() -> None:
-    assert issubclass(TrainingError, TurnwiseError)
+    assert issubclass(TrainingError, DialoscopeError)

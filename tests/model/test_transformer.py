@@ -8,8 +8,8 @@ import torch
 from tests.model.samples import batch_of, network, tiny
 from torch import nn
 
-from turnwise.model.settings import Norm, Settings
-from turnwise.model.transformer import DecoderLayer, EncoderLayer, Heads, positions
+from dialoscope.model.settings import Norm, Settings
+from dialoscope.model.transformer import DecoderLayer, EncoderLayer, Heads, positions
 
 BASE = replace(tiny("overlap-transformer"), width=12, embedding=12, heads=3, dropout=0.0)
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.errors import ModelError, TurnwiseError
-from turnwise.model.vocabulary import END, MARKS, PAD, START, TURN, UNKNOWN, Vocabulary
+from dialoscope.errors import DialoscopeError, ModelError
+from dialoscope.model.vocabulary import END, MARKS, PAD, START, TURN, UNKNOWN, Vocabulary
 
 TEXTS = ["Is it far?", "No, it's near.", "Is it?"]
 # it 3, "?" 2, is 2, then once each: "'" "," "." far near no s
@@ -82,7 +82,7 @@ def test_a_batch_is_encoded_as_its_texts_are() -> None:
 def test_another_process_finds_the_same_vocabulary(kind: str) -> None:
     size = 280
     code = (
-        "import sys, json; from turnwise.model.vocabulary import Vocabulary;"
+        "import sys, json; from dialoscope.model.vocabulary import Vocabulary;"
         f"sys.stdout.write(Vocabulary.of(json.loads(sys.argv[1]), size={size}, kind={kind!r}).to_json())"
     )
     texts = [f"word{i % 7} other{i % 5} ünd" for i in range(200)]
@@ -123,5 +123,5 @@ def test_a_tampered_vocabulary_is_one_line(tamper: Callable[[str], str], tmp_pat
 
 @pytest.mark.parametrize(("size", "kind"), [(0, "words"), (255, "bpe"), (10, "letters")])
 def test_what_cannot_be_a_vocabulary_is_refused(size: int, kind: str) -> None:
-    with pytest.raises(TurnwiseError):
+    with pytest.raises(DialoscopeError):
         Vocabulary.of(TEXTS, size=size, kind=kind)

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnwise.overlap.best import best_match
-from turnwise.overlap.tokens import Bags
+from dialoscope.overlap.best import best_match
+from dialoscope.overlap.tokens import Bags
 
 Sets = list[set[int]]
 SETS = st.lists(st.sets(st.integers(0, 9), max_size=6), max_size=15)

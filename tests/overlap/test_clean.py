@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnwise.corpus import Corpus, Dialogue, Turn
-from turnwise.errors import UsageError
-from turnwise.overlap import clean
-from turnwise.overlap.clean import drop_copies, unit_bags
+from dialoscope.corpus import Corpus, Dialogue, Turn
+from dialoscope.errors import UsageError
+from dialoscope.overlap import clean
+from dialoscope.overlap.clean import drop_copies, unit_bags
 
 WORDS = "abcdefghij"
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from turnwise.corpus import Corpus, Dialogue, Turn
-from turnwise.errors import UsageError
-from turnwise.metrics import Pairs, Resampling
-from turnwise.overlap import OverlapResult, contamination, hypothesis_pairs, measure
-from turnwise.overlap.contamination import read_hypotheses
-from turnwise.record import Origin
+from dialoscope.corpus import Corpus, Dialogue, Turn
+from dialoscope.errors import UsageError
+from dialoscope.metrics import Pairs, Resampling
+from dialoscope.overlap import OverlapResult, contamination, hypothesis_pairs, measure
+from dialoscope.overlap.contamination import read_hypotheses
+from dialoscope.record import Origin
 
 FEW = Resampling(resamples=200)
 

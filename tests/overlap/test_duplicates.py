@@ -4,8 +4,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.corpus import Corpus, Dialogue, Turn
-from turnwise.overlap.duplicates import first_alike, in_one_spelling, without_duplicates
+from dialoscope.corpus import Corpus, Dialogue, Turn
+from dialoscope.overlap.duplicates import first_alike, in_one_spelling, without_duplicates
 
 # Greek sigma and dotted capital I are lower-cased differently by Python and Arrow; neither is wrong.
 TEXTS = st.lists(st.text("aAbBéÉ \t\n\v\x1c\x85\u00a0\u1680\u2003\u2028\u3000.", max_size=6), max_size=12)

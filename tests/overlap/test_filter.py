@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.corpus import Corpus, Dialogue, Turn
-from turnwise.overlap import filter, measure
+from dialoscope.corpus import Corpus, Dialogue, Turn
+from dialoscope.overlap import filter, measure
 
 
 def corpus_of(*dialogues: tuple[str, ...], name: str) -> Corpus:

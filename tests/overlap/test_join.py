@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from turnwise.errors import UsageError
-from turnwise.overlap.join import exact_threshold, join
-from turnwise.overlap.tokens import Bags, bags_of
+from dialoscope.errors import UsageError
+from dialoscope.overlap.join import exact_threshold, join
+from dialoscope.overlap.tokens import Bags, bags_of
 
 Sets = list[set[int]]
 

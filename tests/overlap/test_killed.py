@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from turnwise.atomic import MARK
-from turnwise.corpus import generate, load, write
-from turnwise.overlap import clean, write_cleaned
+from dialoscope.atomic import MARK
+from dialoscope.corpus import generate, load, write
+from dialoscope.overlap import clean, write_cleaned
 
 Files = dict[str, bytes]
 Moment = Callable[[Path], bool]  # looks at the folder that OUT stands in
 
 
 def start(corpus: Path, out: Path, *more: object) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "turnwise", "overlap", "clean", corpus, "--out", out]
+    command = [sys.executable, "-m", "dialoscope", "overlap", "clean", corpus, "--out", out]
     options = ["--test", 10, "--validation", 10, "--json", *more]
     return subprocess.Popen([*map(str, [*command, *options])], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 

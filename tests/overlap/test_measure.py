@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.corpus import Corpus, Dialogue, Turn
-from turnwise.errors import UsageError
-from turnwise.overlap import Settings, measure, pairs
+from dialoscope.corpus import Corpus, Dialogue, Turn
+from dialoscope.errors import UsageError
+from dialoscope.overlap import Settings, measure, pairs
 
 
 def corpus_of(*dialogues: tuple[str, ...], split: str = "all") -> Corpus:

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from turnwise.corpus import load
-from turnwise.errors import OutputError, UsageError
-from turnwise.metrics import Resampling
-from turnwise.overlap import (
+from dialoscope.corpus import load
+from dialoscope.errors import OutputError, UsageError
+from dialoscope.metrics import Resampling
+from dialoscope.overlap import (
     OverlapResult,
     clean,
     contamination,
@@ -22,7 +22,7 @@ from turnwise.overlap import (
     write_filtered,
     write_result,
 )
-from turnwise.overlap.output import write_table
+from dialoscope.overlap.output import write_table
 
 TRAIN = ["a b c d", "x y"]
 TEST = ["a b c e", "x", "z", "a b c d"]  # 6/8, 2/3, nothing, identical
@@ -63,7 +63,7 @@ def test_what_somebody_put_into_a_run_is_never_replaced(result: OverlapResult, t
 
 def test_another_run_is_no_overlap_result(tmp_path: Path) -> None:
     filtered = filter(TRAIN, TEST)
-    with pytest.raises(UsageError, match="expected what 'turnwise overlap measure … --out' wrote"):
+    with pytest.raises(UsageError, match="expected what 'dialoscope overlap measure … --out' wrote"):
         read_result(write_filtered(filtered, tmp_path / "run"))
 
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.corpus import Corpus, Dialogue, Turn
-from turnwise.errors import UsageError
-from turnwise.overlap import pairs
-from turnwise.overlap.pairs import rarest_part, shared_tokens
-from turnwise.overlap.tokens import bags_of
+from dialoscope.corpus import Corpus, Dialogue, Turn
+from dialoscope.errors import UsageError
+from dialoscope.overlap import pairs
+from dialoscope.overlap.pairs import rarest_part, shared_tokens
+from dialoscope.overlap.tokens import bags_of
 
 Pair = tuple[str, str]
 WORDS = st.lists(st.sampled_from("abcde"), max_size=4).map(" ".join)
@@ -104,7 +104,7 @@ def test_distinct_pairs_spelt_out_are_all_pairs() -> None:
 
 
 def test_too_many_samples_are_not_told_to_be_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("turnwise.overlap.join.MOST_PAIRS", 2)
+    monkeypatch.setattr("dialoscope.overlap.join.MOST_PAIRS", 2)
     with pytest.raises(
         UsageError, match=r"^There are 3 pairs of samples to look at: too many\. Raise the threshold, or"
     ):

@@ -7,14 +7,14 @@ import pyarrow as pa
 import pytest
 from scipy.stats import binomtest
 
-from turnwise.corpus import Corpus, Dialogue, Turn
-from turnwise.overlap import Settings, clean, filter
-from turnwise.overlap.ledger_report import cleaned_section, filtered_section
-from turnwise.overlap.measure import measure_with_examples
-from turnwise.overlap.report import chosen_examples, section_of
-from turnwise.overlap.result import OverlapResult
-from turnwise.record import Origin
-from turnwise.report import Chart, Section, Transcript
+from dialoscope.corpus import Corpus, Dialogue, Turn
+from dialoscope.overlap import Settings, clean, filter
+from dialoscope.overlap.ledger_report import cleaned_section, filtered_section
+from dialoscope.overlap.measure import measure_with_examples
+from dialoscope.overlap.report import chosen_examples, section_of
+from dialoscope.overlap.result import OverlapResult
+from dialoscope.record import Origin
+from dialoscope.report import Chart, Section, Transcript
 
 
 def corpus_of(*pairs: tuple[str, str], name: str) -> Corpus:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.corpus import Corpus, Dialogue, Turn
-from turnwise.errors import CorpusError, UsageError
-from turnwise.overlap.sides import Data, corpus_of, left_out, side_of, unit_texts
+from dialoscope.corpus import Corpus, Dialogue, Turn
+from dialoscope.errors import CorpusError, UsageError
+from dialoscope.overlap.sides import Data, corpus_of, left_out, side_of, unit_texts
 
 
 def corpus() -> Corpus:

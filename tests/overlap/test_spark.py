@@ -22,17 +22,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnwise import overlap
-from turnwise.corpus import Corpus, Dialogue, Turn, load, write
-from turnwise.errors import CorpusError, MissingExtraError, OutputError, UsageError
-from turnwise.overlap.join import join
-from turnwise.overlap.spark.buckets import Plan, joined, prefix_lengths, sent
-from turnwise.overlap.spark.engine import Spark
-from turnwise.overlap.spark.frames import Frames, Limits
-from turnwise.overlap.spark.parquet import parquet_at
-from turnwise.overlap.spark.session import session_at
-from turnwise.overlap.spark.shards import Terms, held_of, probed, share_of
-from turnwise.overlap.tokens import Bags
+from dialoscope import overlap
+from dialoscope.corpus import Corpus, Dialogue, Turn, load, write
+from dialoscope.errors import CorpusError, MissingExtraError, OutputError, UsageError
+from dialoscope.overlap.join import join
+from dialoscope.overlap.spark.buckets import Plan, joined, prefix_lengths, sent
+from dialoscope.overlap.spark.engine import Spark
+from dialoscope.overlap.spark.frames import Frames, Limits
+from dialoscope.overlap.spark.parquet import parquet_at
+from dialoscope.overlap.spark.session import session_at
+from dialoscope.overlap.spark.shards import Terms, held_of, probed, share_of
+from dialoscope.overlap.tokens import Bags
 
 pytestmark = pytest.mark.xdist_group("spark")  # one Java at a time, even where tests run on several cores
 REASON = (
@@ -288,7 +288,7 @@ def test_a_bad_dialogue_is_the_same_line_as_in_one_process(
 def test_a_dialogue_with_more_turns_than_a_key_can_number_is_refused(
     session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("turnwise.overlap.spark.shards.TURN_BITS", 1)
+    monkeypatch.setattr("dialoscope.overlap.spark.shards.TURN_BITS", 1)
     pq.write_table(corpus_of(2, seed=1).table, tmp_path / "a.parquet")  # of three turns each
     given_one = parquet_at([str(tmp_path / "a.parquet")])
     assert given_one is not None
@@ -324,7 +324,7 @@ def test_parquet_is_read_by_spark_in_corpus_order(session: Any, tmp_path: Path) 
 
 @needs_spark
 def test_a_column_of_texts_is_read_by_spark(session: Any, tmp_path: Path) -> None:
-    from turnwise.overlap.tables import read_texts
+    from dialoscope.overlap.tables import read_texts
 
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"said": texts(60, seed=9)}), path)
@@ -346,7 +346,7 @@ def test_a_column_of_texts_is_read_by_spark(session: Any, tmp_path: Path) -> Non
 def test_a_bad_text_is_the_same_line_as_in_one_process(
     session: Any, tmp_path: Path, said: list[Any], problem: str
 ) -> None:
-    from turnwise.overlap.tables import read_texts
+    from dialoscope.overlap.tables import read_texts
 
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"said": said}), path)
@@ -418,8 +418,8 @@ def test_a_file_that_is_given_twice_is_left_to_this_process(tmp_path: Path) -> N
 # --- The command line -------------------------------------------------------------------------------------------------
 
 
-def turnwise(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "turnwise", "overlap", *map(str, arguments)]
+def dialoscope(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "dialoscope", "overlap", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, env={**os.environ, **environment})
 
 
@@ -427,7 +427,7 @@ def turnwise(*arguments: object, **environment: str) -> subprocess.CompletedProc
 def test_the_command_line_gives_the_same_answer_and_no_noise(tmp_path: Path) -> None:
     write(mixed(30), tmp_path / "chats", to="parquet")
     arguments = ("pairs", tmp_path / "chats", "--unit", "turn", "--json", "--out")
-    done = turnwise(
+    done = dialoscope(
         *arguments, tmp_path / "there", "--engine", "spark", "--master", "local[1]", JAVA_TOOL_OPTIONS=SHORT_RUN
     )
     assert (done.returncode, done.stderr) == (0, "")
@@ -438,7 +438,7 @@ def test_the_command_line_gives_the_same_answer_and_no_noise(tmp_path: Path) -> 
 
 def test_without_pyspark_the_message_is_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'turnwise\[spark\]'"), session_at("local[1]"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'dialoscope\[spark\]'"), session_at("local[1]"):
         pass
 
 
@@ -453,7 +453,7 @@ def test_what_spark_lacks_is_one_line(
     arguments: tuple[str, ...], environment: dict[str, str], message: str, tmp_path: Path
 ) -> None:
     (tmp_path / "a.txt").write_text("Hi. __eou__ Hello. __eou__\n")
-    done = turnwise("pairs", tmp_path / "a.txt", *arguments, **environment)
+    done = dialoscope("pairs", tmp_path / "a.txt", *arguments, **environment)
     assert done.returncode == 2
-    assert done.stderr.startswith(f"turnwise: {message}")
+    assert done.stderr.startswith(f"dialoscope: {message}")
     assert done.stderr.count("\n") == 1

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from turnwise.errors import CorpusError, UsageError
-from turnwise.overlap.tables import read_texts
+from dialoscope.errors import CorpusError, UsageError
+from dialoscope.overlap.tables import read_texts
 
 File = Callable[[str, str | bytes], Path]
 JSONL = '{"text": "a b", "meta": {"n": [1]}}\n{"text": "c"}\n'

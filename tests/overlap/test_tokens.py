@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnwise.errors import UsageError
-from turnwise.overlap.tokens import TOKENISERS, bags_of, reference_tokens
+from dialoscope.errors import UsageError
+from dialoscope.overlap.tokens import TOKENISERS, bags_of, reference_tokens
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from turnwise.corpus import load, samples, summarise
+from dialoscope.corpus import load, samples, summarise
 
 
 def test_dailydialog_has_the_dialogues_turns_and_words_of_rdep_table_6(data: Path) -> None:

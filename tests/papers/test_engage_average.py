@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from turnwise.corpus import load, merge_turns
-from turnwise.engage.baselines import average_depth, average_depth_literal, mean_length
+from dialoscope.corpus import load, merge_turns
+from dialoscope.engage.baselines import average_depth, average_depth_literal, mean_length
 
 Lengths = np.ndarray[Any, np.dtype[np.int64]]
 Guess = Callable[[float, Any], np.ndarray[Any, np.dtype[np.float32]]]
@@ -26,7 +26,7 @@ LITERAL = {"dailydialog": 5.24, "empathetic_dialogues": 0.86}
 def lengths(request: pytest.FixtureRequest, data: Path) -> tuple[str, float, Lengths]:
     """A corpus, the mean length of its training dialogues, and the lengths of its test dialogues."""
     if not (data / request.param).is_dir():
-        pytest.skip(f"no {request.param} in {data} (TURNWISE_DATA)")
+        pytest.skip(f"no {request.param} in {data} (DIALOSCOPE_DATA)")
     corpus = merge_turns(load(data / request.param))
     test = corpus.split("test").turns_per_dialogue
     return request.param, mean_length(corpus.split("train").turns_per_dialogue), test[test > 1]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from turnwise.corpus import load
-from turnwise.overlap import clean, measure
+from dialoscope.corpus import load
+from dialoscope.overlap import clean, measure
 
 
 @pytest.mark.parametrize(("split", "identical", "samples"), [("test", 1560, 6740), ("validation", 1397, 7069)])

@@ -6,8 +6,8 @@ import statistics
 
 import pytest
 
-from turnwise.probe.result import group_of
-from turnwise.probe.tasks import TASKS
+from dialoscope.probe.result import group_of
+from dialoscope.probe.tasks import TASKS
 
 COLUMNS = (
     "UtteranceLoc", "RecentTopic", "RecentSlots", "RecentValues", "RepeatInfo", "NumRepeatInfo", "NumRecentInfo",

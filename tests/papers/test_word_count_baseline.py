@@ -20,13 +20,13 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from turnwise.metrics import Resampling, annotator_ceiling, correlate, krippendorff_alpha, ratings_matrix
+from dialoscope.metrics import Resampling, annotator_ceiling, correlate, krippendorff_alpha, ratings_matrix
 
 ROOT = Path(__file__).parents[2]
-DATA = Path(os.environ.get("TURNWISE_DATA", ROOT.parent / "shared" / "data"))
+DATA = Path(os.environ.get("DIALOSCOPE_DATA", ROOT.parent / "shared" / "data"))
 FILE = DATA / "dailydialog_human" / "DailyDialog_groungtruth_annotated.csv"
 
-pytestmark = pytest.mark.skipif(not FILE.is_file(), reason=f"no DailyDialog-Human in {DATA} (TURNWISE_DATA)")
+pytestmark = pytest.mark.skipif(not FILE.is_file(), reason=f"no DailyDialog-Human in {DATA} (DIALOSCOPE_DATA)")
 
 Ratings = dict[tuple[str, str], dict[str, float]]  # query and reply -> worker -> rating
 Floats = npt.NDArray[np.float64]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from turnwise.errors import UsageError
-from turnwise.probe.checkpoints import Choice, best_epoch, checkpoints, choices
+from dialoscope.errors import UsageError
+from dialoscope.probe.checkpoints import Choice, best_epoch, checkpoints, choices
 
 LOG = """epoch,step,loss,perplexity,bleu_2
 0,0,,900,0.1
@@ -79,5 +79,5 @@ def test_what_is_not_there_is_named(run: Path, tmp_path: Path) -> None:
         checkpoints(run, "by:meteor")
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(UsageError, match="expected a folder of turnwise train"):
+    with pytest.raises(UsageError, match="expected a folder of dialoscope train"):
         checkpoints(empty, "all")

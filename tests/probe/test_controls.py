@@ -10,21 +10,21 @@ import pytest
 import torch
 from tests.probe.test_measure import FEW, Blind, Counting, chat, splits
 
-from turnwise.corpus import Corpus, Dialogue, Turn, generate
-from turnwise.corpus.turns import Said
-from turnwise.errors import UsageError
-from turnwise.metrics.paired import holm
-from turnwise.model import Vocabulary
-from turnwise.model.protocol import Context, DialogueModel, Floats
-from turnwise.model.seq2seq import Seq2Seq, Seq2SeqModel
-from turnwise.model.settings import Settings as ModelSettings
-from turnwise.model.untrained import untrained
-from turnwise.probe import Examples, Settings, chosen_tasks, examine, examples
-from turnwise.probe.examples import Position
-from turnwise.probe.measure import Bench, label_all, measure
-from turnwise.probe.report import beats_both, score_table
-from turnwise.probe.tasks import TASKS
-from turnwise.probe.words import bags_of_words
+from dialoscope.corpus import Corpus, Dialogue, Turn, generate
+from dialoscope.corpus.turns import Said
+from dialoscope.errors import UsageError
+from dialoscope.metrics.paired import holm
+from dialoscope.model import Vocabulary
+from dialoscope.model.protocol import Context, DialogueModel, Floats
+from dialoscope.model.seq2seq import Seq2Seq, Seq2SeqModel
+from dialoscope.model.settings import Settings as ModelSettings
+from dialoscope.model.untrained import untrained
+from dialoscope.probe import Examples, Settings, chosen_tasks, examine, examples
+from dialoscope.probe.examples import Position
+from dialoscope.probe.measure import Bench, label_all, measure
+from dialoscope.probe.report import beats_both, score_table
+from dialoscope.probe.tasks import TASKS
+from dialoscope.probe.words import bags_of_words
 
 CHAT = Corpus.of([*chat(30, "train"), *chat(12, "validation")], name="chat")
 LOCATION = chosen_tasks(["UtteranceLoc"])
@@ -225,7 +225,7 @@ def test_splits_that_share_no_dialogue_raise_no_word(caplog: pytest.LogCaptureFi
 
 def test_labels_that_did_not_converge_are_counted_by_what_they_were_read_from(monkeypatch: pytest.MonkeyPatch) -> None:
     """After no iteration, none of the five labels has converged, whoever's features they are to be read from."""
-    from turnwise.probe import logistic
+    from dialoscope.probe import logistic
 
     hasty = partial(logistic.fit_logistic, most_iterations=0)
     monkeypatch.setattr(logistic, "fit_logistic", hasty)

@@ -7,8 +7,8 @@ import pytest
 import torch
 from tests.probe.test_perceptron import BITS, FEATURES, FIRST, SECOND, classes, dense, sets
 
-from turnwise.probe.logistic import fit_logistic
-from turnwise.probe.perceptron import fit_perceptron
+from dialoscope.probe.logistic import fit_logistic
+from dialoscope.probe.perceptron import fit_perceptron
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 

@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from turnwise.metrics import Resampling
-from turnwise.probe.groups import group_scores, mean_ratio
-from turnwise.probe.labels import Hits
-from turnwise.record import Origin
+from dialoscope.metrics import Resampling
+from dialoscope.probe.groups import group_scores, mean_ratio
+from dialoscope.probe.labels import Hits
+from dialoscope.record import Origin
 
 RNG = np.random.default_rng(0)
 DIALOGUES = [str(place // 5) for place in range(200)]  # 40 dialogues of five positions

@@ -8,11 +8,11 @@ from scipy import sparse
 from sklearn.metrics import f1_score
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from turnwise.corpus import Corpus, Dialogue, Turn
-from turnwise.probe.examples import Examples, Position
-from turnwise.probe.labels import Floats, Labels, constant, f1_parts, hits, labels_of, majority, shuffled
-from turnwise.probe.targets import Targets
-from turnwise.probe.tasks import NONE, Task
+from dialoscope.corpus import Corpus, Dialogue, Turn
+from dialoscope.probe.examples import Examples, Position
+from dialoscope.probe.labels import Floats, Labels, constant, f1_parts, hits, labels_of, majority, shuffled
+from dialoscope.probe.targets import Targets
+from dialoscope.probe.tasks import NONE, Task
 
 SETS = Task("?", "semantic", "easy", (), True, lambda position: position.context)
 ONE = Task("?", "semantic", "easy", (), False, lambda position: position.context)

@@ -13,11 +13,11 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 
-from turnwise.errors import UsageError
-from turnwise.model.protocol import Floats
-from turnwise.probe import descent
-from turnwise.probe.logistic import Linear, fit_logistic
-from turnwise.probe.targets import Targets
+from dialoscope.errors import UsageError
+from dialoscope.model.protocol import Floats
+from dialoscope.probe import descent
+from dialoscope.probe.logistic import Linear, fit_logistic
+from dialoscope.probe.targets import Targets
 
 Array = np.ndarray[Any, Any]
 

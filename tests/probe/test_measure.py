@@ -8,15 +8,15 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from turnwise.corpus import Corpus, Dialogue, Turn, generate
-from turnwise.errors import UsageError
-from turnwise.metrics import Resampling
-from turnwise.model.protocol import Attention, Context, Decoding, DialogueModel, Floats, Likelihood
-from turnwise.probe import TASKS, Examples, Settings, chosen_tasks, examine, examples, write_result
-from turnwise.probe.encodings import encode
-from turnwise.probe.measure import measure
-from turnwise.probe.pictures import main_directions
-from turnwise.report import read_run
+from dialoscope.corpus import Corpus, Dialogue, Turn, generate
+from dialoscope.errors import UsageError
+from dialoscope.metrics import Resampling
+from dialoscope.model.protocol import Attention, Context, Decoding, DialogueModel, Floats, Likelihood
+from dialoscope.probe import TASKS, Examples, Settings, chosen_tasks, examine, examples, write_result
+from dialoscope.probe.encodings import encode
+from dialoscope.probe.measure import measure
+from dialoscope.probe.pictures import main_directions
+from dialoscope.report import read_run
 
 FEW = Resampling(resamples=50)
 
@@ -119,7 +119,7 @@ def test_all_18_tasks_on_the_built_in_corpus() -> None:
 
 
 def test_encodings_are_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("turnwise.probe.encodings.AT_ONCE", 50)
+    monkeypatch.setattr("dialoscope.probe.encodings.AT_ONCE", 50)
     model, (training, _) = Counting(), splits(CHAT)
     first = encode(model, training, tokens=100, cache=tmp_path)
     assert model.asked == len(training) == 240
@@ -136,7 +136,7 @@ def test_encodings_are_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_encodings_that_are_kept_are_one_file_and_not_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("turnwise.probe.encodings.AT_ONCE", 50)
+    monkeypatch.setattr("dialoscope.probe.encodings.AT_ONCE", 50)
     for _ in range(2):  # when they are made, and when they are read again
         found = encode(Counting(), splits(CHAT)[0], tokens=100, cache=tmp_path)
         assert isinstance(found, np.memmap) and found.filename is not None
@@ -151,7 +151,7 @@ def test_a_run_that_was_killed_goes_on_where_it_was(tmp_path: Path, monkeypatch:
                 raise KeyboardInterrupt
             return super().encode(contexts)
 
-    monkeypatch.setattr("turnwise.probe.encodings.AT_ONCE", 50)
+    monkeypatch.setattr("dialoscope.probe.encodings.AT_ONCE", 50)
     training, _ = splits(CHAT)
     with pytest.raises(KeyboardInterrupt):
         encode(Killed(), training, tokens=100, cache=tmp_path)
@@ -192,7 +192,7 @@ def test_what_is_read_otherwise_is_another_encoding(tmp_path: Path, monkeypatch:
     for count, way in enumerate([*ways, ways[0]], 1):
         encode(Reading(**way), training, tokens=100, cache=tmp_path)
         assert len(list(tmp_path.iterdir())) == min(count, len(ways))
-    monkeypatch.setattr("turnwise.probe.encodings.ENCODING", 10_000)
+    monkeypatch.setattr("dialoscope.probe.encodings.ENCODING", 10_000)
     encode(Reading(**ways[0]), training, tokens=100, cache=tmp_path)
     assert len(list(tmp_path.iterdir())) == 4
 

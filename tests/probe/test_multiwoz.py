@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from turnwise.corpus import load
-from turnwise.probe.examples import Examples, examples
-from turnwise.probe.tasks import TASKS
+from dialoscope.corpus import load
+from dialoscope.probe.examples import Examples, examples
+from dialoscope.probe.tasks import TASKS
 
 CARRIED = [name for name in TASKS if name not in ("WordCont", "PersonalInfo")]
 INN = "express by holiday inn cambridge"

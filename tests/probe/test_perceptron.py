@@ -9,11 +9,11 @@ from sklearn.datasets import load_digits
 from sklearn.neural_network import MLPClassifier
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from turnwise.errors import UsageError
-from turnwise.model.protocol import Floats
-from turnwise.probe import descent
-from turnwise.probe.perceptron import Perceptron, fit_perceptron
-from turnwise.probe.targets import Targets
+from dialoscope.errors import UsageError
+from dialoscope.model.protocol import Floats
+from dialoscope.probe import descent
+from dialoscope.probe.perceptron import Perceptron, fit_perceptron
+from dialoscope.probe.targets import Targets
 
 Array = np.ndarray[Any, Any]
 PIXELS, DIGITS = load_digits(return_X_y=True)

@@ -14,17 +14,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
-from turnwise.corpus import load
-from turnwise.model import Vocabulary
-from turnwise.model.protocol import Floats
-from turnwise.model.seq2seq import Seq2Seq, Seq2SeqModel
-from turnwise.model.settings import Settings as ModelSettings
-from turnwise.probe import TASKS, Settings, examples
-from turnwise.probe.encodings import encode
-from turnwise.probe.labels import Labels, f1_parts, hits
-from turnwise.probe.logistic import fit_logistic
-from turnwise.probe.measure import label_all
-from turnwise.probe.targets import Targets
+from dialoscope.corpus import load
+from dialoscope.model import Vocabulary
+from dialoscope.model.protocol import Floats
+from dialoscope.model.seq2seq import Seq2Seq, Seq2SeqModel
+from dialoscope.model.settings import Settings as ModelSettings
+from dialoscope.probe import TASKS, Settings, examples
+from dialoscope.probe.encodings import encode
+from dialoscope.probe.labels import Labels, f1_parts, hits
+from dialoscope.probe.logistic import fit_logistic
+from dialoscope.probe.measure import label_all
+from dialoscope.probe.targets import Targets
 
 DIALOGUES = 60  # of each split
 POINTS = 0.003  # of F1, 0.3 percent

@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 from tests.probe.test_measure import CHAT, FEW, Blind, Counting, splits
 
-from turnwise.corpus import generate
-from turnwise.errors import UsageError
-from turnwise.model.protocol import DialogueModel
-from turnwise.probe import Settings, chosen_tasks, examine, examples
-from turnwise.probe.checkpoints import Choice
-from turnwise.probe.examine import Examined
-from turnwise.probe.report import beats_both, control_table, label_picture, score_table, section_of, selection_table
-from turnwise.report import Prose, Table
-from turnwise.report.section import Chart
+from dialoscope.corpus import generate
+from dialoscope.errors import UsageError
+from dialoscope.model.protocol import DialogueModel
+from dialoscope.probe import Settings, chosen_tasks, examine, examples
+from dialoscope.probe.checkpoints import Choice
+from dialoscope.probe.examine import Examined
+from dialoscope.probe.report import beats_both, control_table, label_picture, score_table, section_of, selection_table
+from dialoscope.report import Prose, Table
+from dialoscope.report.section import Chart
 
 LOCATION = chosen_tasks(["UtteranceLoc"])
 CHOICES = {

@@ -5,10 +5,10 @@ import math
 import pytest
 from tests.probe.test_measure import CHAT, FEW, Blind, Counting, splits
 
-from turnwise.model.protocol import DialogueModel
-from turnwise.probe import Settings, chosen_tasks, examine
-from turnwise.probe.report import pooled_table
-from turnwise.probe.seeds import Spread, runs_of, spreads
+from dialoscope.model.protocol import DialogueModel
+from dialoscope.probe import Settings, chosen_tasks, examine
+from dialoscope.probe.report import pooled_table
+from dialoscope.probe.seeds import Spread, runs_of, spreads
 
 NAMES = {
     ("lstm", "hred"): {},

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from turnwise.corpus import Corpus, Dialogue, Turn, generate
-from turnwise.errors import UsageError
-from turnwise.probe.examples import Examples, Info, examples, last_tokens
-from turnwise.probe.tasks import NONE, TASKS, carried, chosen_tasks, middling_words, why_not
+from dialoscope.corpus import Corpus, Dialogue, Turn, generate
+from dialoscope.errors import UsageError
+from dialoscope.probe.examples import Examples, Info, examples, last_tokens
+from dialoscope.probe.tasks import NONE, TASKS, carried, chosen_tasks, middling_words, why_not
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "probe-tasks.md"
 State = dict[str, dict[str, list[str]]]
@@ -59,7 +59,9 @@ def test_the_examples_of_the_document_hold(name: str, is_on_system: bool) -> Non
 
 
 def test_middling_words_are_asked_for_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("turnwise.probe.tasks.middling_words", lambda training: frozenset({"friday", "hotel", "train"}))
+    monkeypatch.setattr(
+        "dialoscope.probe.tasks.middling_words", lambda training: frozenset({"friday", "hotel", "train"})
+    )
     found = examples(Corpus.of([example()], name="example"))
     assert set(TASKS["WordCont"].labeller(found)(found.positions[1])) == written("WordCont")
 
@@ -78,7 +80,7 @@ def test_words_between_a_131st_and_three_131sts_of_the_turns_are_middling() -> N
 
 
 def test_of_too_many_middling_words_the_most_frequent_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("turnwise.probe.tasks.WORDS", 1)
+    monkeypatch.setattr("dialoscope.probe.tasks.WORDS", 1)
     texts = ["ten"] * 10 + ["thirty"] * 30 + ["!"] * 1270
     turns = tuple(Turn("AB"[place % 2], text) for place, text in enumerate(texts))
     assert middling_words(examples(Corpus.of([Dialogue(turns, "d")], name="c"))) == {"thirty"}

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from turnwise.errors import CorpusError
-from turnwise.probe.ties import Judgement, read_judgements, tie_study
+from dialoscope.errors import CorpusError
+from dialoscope.probe.ties import Judgement, read_judgements, tie_study
 
 CHOSEN = {"x": "a", "y": "tie", "z": "tie"}
 ROWS = [Judgement(str(item), person, choice) for item in range(40) for person, choice in CHOSEN.items()]

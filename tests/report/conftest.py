@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from turnwise.record import Origin, Score
-from turnwise.report import (
+from dialoscope.record import Origin, Score
+from dialoscope.report import (
     Chart,
     Column,
     Fact,

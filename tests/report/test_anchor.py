@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.report.anchor import free_name, slug
+from dialoscope.report.anchor import free_name, slug
 
 
 @pytest.mark.parametrize(

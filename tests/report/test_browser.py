@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from turnwise.report import Chart, Section, Table, render
+from dialoscope.report import Chart, Section, Table, render
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -254,7 +254,7 @@ def test_a_script_that_got_in_would_not_run(browser: Browser, small_path: Path) 
 
 def test_the_page_cannot_reach_the_network(browser: Browser, small_path: Path) -> None:
     with Visit(browser, small_path) as visit:
-        reached = visit.page.evaluate("fetch('https://turnwise.invalid/').then(() => true, () => false)")
+        reached = visit.page.evaluate("fetch('https://dialoscope.invalid/').then(() => true, () => false)")
         assert reached is False
         assert any("Content Security Policy" in text for text in visit.said)
 

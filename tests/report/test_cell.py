@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from turnwise.record import Score
-from turnwise.report.cell import Cell, Written, checked, checked_format, common_format, in_one_line, write
+from dialoscope.record import Score
+from dialoscope.report.cell import Cell, Written, checked, checked_format, common_format, in_one_line, write
 
 
 @pytest.mark.parametrize(

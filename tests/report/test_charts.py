@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from turnwise.record import Score
-from turnwise.report import Chart, Section, charts, figure
-from turnwise.report.charts import Axis
-from turnwise.report.theme import QUIET, SERIES, dark_counterparts
+from dialoscope.record import Score
+from dialoscope.report import Chart, Section, charts, figure
+from dialoscope.report.charts import Axis
+from dialoscope.report.theme import QUIET, SERIES, dark_counterparts
 
 WORDS: dict[str, Any] = {"title": "Title", "description": "What it shows."}
 
@@ -53,7 +53,7 @@ def test_words_of_users_never_enter_a_template() -> None:
 
 
 def test_importing_the_report_imports_neither_plotly_nor_jinja() -> None:
-    code = "import sys, turnwise.report.charts as c; print({'plotly', 'jinja2'} & set(sys.modules))"
+    code = "import sys, dialoscope.report.charts as c; print({'plotly', 'jinja2'} & set(sys.modules))"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "set()"
 

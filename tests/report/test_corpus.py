@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.corpus.dialogue import Corpus, Dialogue, Turn
-from turnwise.report import Chart, Facts, Section, Table, Transcript
-from turnwise.report.corpus import EXAMPLE_TURNS, corpus_section, length_bins
+from dialoscope.corpus.dialogue import Corpus, Dialogue, Turn
+from dialoscope.report import Chart, Facts, Section, Table, Transcript
+from dialoscope.report.corpus import EXAMPLE_TURNS, corpus_section, length_bins
 
 IGNORED = {"/home/ada/demo/readme.txt": "not a dialogue file", "/home/ada/demo/notes/todo.txt": "empty"}
 

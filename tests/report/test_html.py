@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.record import Origin, Score
-from turnwise.report import Chart, Column, Fact, Facts, Prose, Section, Table, Verdict, render
-from turnwise.report.html import _in_script
+from dialoscope.record import Origin, Score
+from dialoscope.report import Chart, Column, Fact, Facts, Prose, Section, Table, Verdict, render
+from dialoscope.report.html import _in_script
 
 VOID = {"meta", "link", "wbr", "br", "img", "input", "hr"}
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from turnwise.record import Score
-from turnwise.report.plain import plain, score_from
+from dialoscope.record import Score
+from dialoscope.report.plain import plain, score_from
 
 
 @dataclass(frozen=True)

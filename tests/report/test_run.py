@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from turnwise.errors import OutputError, UsageError
-from turnwise.record import Origin, Score
-from turnwise.report import Section, Table, read_run, run, write_run
+from dialoscope.errors import OutputError, UsageError
+from dialoscope.record import Origin, Score
+from dialoscope.report import Section, Table, read_run, run, write_run
 
 ORIGIN = Origin("demo@00", {"threshold": 0.75}, 7, "0.1.0")
 
@@ -151,12 +151,12 @@ def test_a_run_with_tables_of_one_long_name_is_replaced(tmp_path: Path) -> None:
     [
         ("result.json", "{not json", "expected JSON, found Expecting property name"),
         ("result.json", "\xff", "expected JSON, found"),
-        ("result.json", "[1, 2]", "expected a Turnwise file with a schema_version, found something else"),
-        ("result.json", '{"model": "x"}', "expected a Turnwise file with a schema_version, found something else"),
-        ("result.json", '{"schema_version": 2}', "expected schema_version 1, found 2. Update Turnwise."),
-        ("result.json", '{"schema_version": 1}', "expected a Turnwise result, found no instrument, origin, data"),
-        ("section.json", '{"schema_version": 1}', "expected a whole Turnwise run, found KeyError"),
-        ("section.json", '{"schema_version": 1, "section": 3}', "expected a whole Turnwise run, found TypeError"),
+        ("result.json", "[1, 2]", "expected a Dialoscope file with a schema_version, found something else"),
+        ("result.json", '{"model": "x"}', "expected a Dialoscope file with a schema_version, found something else"),
+        ("result.json", '{"schema_version": 2}', "expected schema_version 1, found 2. Update Dialoscope."),
+        ("result.json", '{"schema_version": 1}', "expected a Dialoscope result, found no instrument, origin, data"),
+        ("section.json", '{"schema_version": 1}', "expected a whole Dialoscope run, found KeyError"),
+        ("section.json", '{"schema_version": 1, "section": 3}', "expected a whole Dialoscope run, found TypeError"),
     ],
 )
 def test_a_broken_foreign_or_newer_file_is_named_in_one_line(
@@ -171,7 +171,7 @@ def test_a_broken_foreign_or_newer_file_is_named_in_one_line(
 
 
 def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"result\.json: expected a file of a Turnwise run, found none"):
+    with pytest.raises(UsageError, match=r"result\.json: expected a file of a Dialoscope run, found none"):
         read_run(tmp_path)
 
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from turnwise.record import Origin, Score
-from turnwise.report import Chart, Part, Prose, Section, Verdict
-from turnwise.report.section import Level
+from dialoscope.record import Origin, Score
+from dialoscope.report import Chart, Part, Prose, Section, Verdict
+from dialoscope.report.section import Level
 
 
 def _through_json(section: Section) -> Section:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.record import Score
-from turnwise.report import Column, Table
-from turnwise.report.markup import latex
+from dialoscope.record import Score
+from dialoscope.report import Column, Table
+from dialoscope.report.markup import latex
 
 SCORES = Table(
     ["Model", Column("BLEU", ".3f", best="high"), Column("Change", ".1f")],

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from turnwise.report.theme import PAGE, QUIET, SERIES, dark_counterparts
+from dialoscope.report.theme import PAGE, QUIET, SERIES, dark_counterparts
 
 # How linear RGB looks without one kind of cone (Machado, Oliveira and Fernandes 2009, full severity).
 SIGHT = {

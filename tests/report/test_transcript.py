@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.report import Mark, ShownTurn
+from dialoscope.report import Mark, ShownTurn
 
 
 def test_marks_cut_the_text_into_pieces() -> None:

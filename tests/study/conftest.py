@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from turnwise.corpus import Corpus, generate
-from turnwise.study import Study, plan_of, run_study
+from dialoscope.corpus import Corpus, generate
+from dialoscope.study import Study, plan_of, run_study
 
 SMALL = {
     "preset": "static-ui",
@@ -43,7 +43,7 @@ def small() -> Corpus:
 
 @pytest.fixture(scope="session")
 def study(small: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Study:
-    pytest.importorskip("torch", reason="torch is not installed: pip install 'turnwise[models]'")
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[models]'")
     return run_study(plan_of(_table()), tmp_path_factory.mktemp("study") / "s", given={"small": small})
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from turnwise.instruments import INSTRUMENTS
+from dialoscope.instruments import INSTRUMENTS
 
 
 def break_off(monkeypatch: pytest.MonkeyPatch, instrument: str) -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from turnwise.corpus import Corpus
-from turnwise.errors import OutputError, UsageError
-from turnwise.study import plan_of, read_runs, run_study
-from turnwise.study.dry_run import planned
-from turnwise.study.folders import joined_sections
+from dialoscope.corpus import Corpus
+from dialoscope.errors import OutputError, UsageError
+from dialoscope.study import plan_of, read_runs, run_study
+from dialoscope.study.dry_run import planned
+from dialoscope.study.folders import joined_sections
 
 PLAN = plan_of({"corpora": {"small": "concierge"}, "overlap": {}})
 BROKEN = ["{", "", "[]", '{"project": 1}', '{"steps": [{"name": "a"}]}', '{"steps": 5}', "\xff"]

@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from turnwise.cli import app
-from turnwise.errors import UsageError
-from turnwise.record import Origin
-from turnwise.report import Prose, Section, write_run
-from turnwise.study import Study, compare
-from turnwise.study.compare import section_of, written_p
+from dialoscope.cli import app
+from dialoscope.errors import UsageError
+from dialoscope.record import Origin
+from dialoscope.report import Prose, Section, write_run
+from dialoscope.study import Study, compare
+from dialoscope.study.compare import section_of, written_p
 
 Rows = dict[str, list[Any]]
 Data = dict[str, Any]
@@ -116,7 +116,7 @@ def test_a_study_against_its_copy_has_not_changed(study: Study, tmp_path: Path) 
     assert (verdict.level, "all are the same item by item" in verdict.line) == ("info", True)
     assert {one.run for one in found.changes} == {"overlap-small", "distract-small", "probe-small"}
     values = {(one.run, one.model, one.what): one.second for one in found.changes}
-    from turnwise.report import read_run
+    from dialoscope.report import read_run
 
     probed = read_run(runs["probe-small"]).data["models"]["one"]["tasks"]
     assert values["probe-small", "one", "F1 of UtteranceLoc"] == pytest.approx(probed["UtteranceLoc"]["f1"])

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from tests.study.samples import break_off
 
-pytest.importorskip("torch", reason="torch is not installed: pip install 'turnwise[models]'")
+pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[models]'")
 
-from turnwise.corpus import Corpus
-from turnwise.errors import MissingExtraError, UsageError
-from turnwise.instruments import INSTRUMENTS, Bench
-from turnwise.study import Study, plan_of, run_study
-from turnwise.study.dry_run import foreseen, planned
+from dialoscope.corpus import Corpus
+from dialoscope.errors import MissingExtraError, UsageError
+from dialoscope.instruments import INSTRUMENTS, Bench
+from dialoscope.study import Study, plan_of, run_study
+from dialoscope.study.dry_run import foreseen, planned
 
 Table = Callable[..., dict[str, Any]]
 
@@ -95,10 +95,10 @@ def test_a_dry_run_says_what_would_be_left_out_and_what_is_compared(
 
     table = {"corpora": {"small": "concierge"}, "models": {"m": "gpt"}, "distract": {}}
     plan = plan_of({**table, "against": str(tmp_path / "none")})
-    monkeypatch.setattr("turnwise.study.at_hand.found_source", missing)
+    monkeypatch.setattr("dialoscope.study.at_hand.found_source", missing)
     rows = planned(plan, tmp_path / "s", given={"small": small})
     assert [row["step"] for row in rows] == ["corpus-small", "distract-small", "compared"]
-    assert rows[1]["state"] == "would be left out: A dialogue model needs an extra: pip install 'turnwise[models]'"
+    assert rows[1]["state"] == "would be left out: A dialogue model needs an extra: pip install 'dialoscope[models]'"
     assert rows[2]["state"].startswith("would fail: ")
     run_study(plan_of(table), tmp_path / "s", given={"small": small})
     again = planned(replace(plan, against=str(tmp_path / "s")), tmp_path / "t", given={"small": small})

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from turnwise.study.forecast import forecast
+from dialoscope.study.forecast import forecast
 
 
 def row(state: str, seconds: float | None = None, training: float | None = None) -> dict[str, Any]:

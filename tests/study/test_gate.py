@@ -7,12 +7,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from turnwise.errors import UsageError
-from turnwise.record import Origin
-from turnwise.report import Run, Section
-from turnwise.study import Gate, Placed, Step, pass_gates, read_gates, to_junit
-from turnwise.study.book import State
-from turnwise.study.numbers import Number, numbers_of
+from dialoscope.errors import UsageError
+from dialoscope.record import Origin
+from dialoscope.report import Run, Section
+from dialoscope.study import Gate, Placed, Step, pass_gates, read_gates, to_junit
+from dialoscope.study.book import State
+from dialoscope.study.numbers import Number, numbers_of
 
 DISTRACT = {
     "models": {

@@ -12,19 +12,19 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from turnwise.cli import app
-from turnwise.engage.depth import measure_depth
-from turnwise.engage.evaluate import evaluate
-from turnwise.engage.examples import Examples, remaining_depth
-from turnwise.engage.human_sets import HumanSet
-from turnwise.engage.output import write_depth, write_evaluation
-from turnwise.engage.settings import Settings
-from turnwise.errors import UsageError
-from turnwise.record import Origin, Score
-from turnwise.report import Section, read_run, write_run
-from turnwise.study import Gate, Placed, Step, Study, pass_gates, read_runs
-from turnwise.study.book import Book, read_steps
-from turnwise.study.interop import log_to_mlflow, to_evaluate, to_lm_eval, to_mlflow, to_model_card
+from dialoscope.cli import app
+from dialoscope.engage.depth import measure_depth
+from dialoscope.engage.evaluate import evaluate
+from dialoscope.engage.examples import Examples, remaining_depth
+from dialoscope.engage.human_sets import HumanSet
+from dialoscope.engage.output import write_depth, write_evaluation
+from dialoscope.engage.settings import Settings
+from dialoscope.errors import UsageError
+from dialoscope.record import Origin, Score
+from dialoscope.report import Section, read_run, write_run
+from dialoscope.study import Gate, Placed, Step, Study, pass_gates, read_runs
+from dialoscope.study.book import Book, read_steps
+from dialoscope.study.interop import log_to_mlflow, to_evaluate, to_lm_eval, to_mlflow, to_model_card
 
 
 def run_of(study: Study, instrument: str) -> Path:
@@ -112,7 +112,7 @@ def test_an_export_says_what_is_not_in_it_where_people_look(study: Study, tmp_pa
     book = Book(folder, read_steps(folder), "s", {})
     book.write(replace(book.steps["distract-small"], state="failed", run="", reason="no model"))
     done = CliRunner().invoke(app, ["export", str(folder), "--to", form])
-    assert done.stderr == "turnwise: Not measured, and so not exported: distract on small (failed).\n"
+    assert done.stderr == "dialoscope: Not measured, and so not exported: distract on small (failed).\n"
     assert (done.exit_code, "Not measured: distract on small" in done.stdout) == (0, form == "model-card")
 
 
@@ -167,7 +167,7 @@ def as_on_the_page(folders: list[Path]) -> None:
     values = {value for value, _, _ in page}
     assert {one.value for one in scores if one.interval} <= set(to_evaluate(runs).values())
     found = to_lm_eval(runs)
-    for task, by in found["turnwise"].items():
+    for task, by in found["dialoscope"].items():
         for metric, one in by.items():
             value = found["results"][task][f"{metric},none"]
             ends = None if one["interval"] is None else tuple(one["interval"])
@@ -196,7 +196,7 @@ def test_agreement_with_people_is_exported_as_it_is_on_the_page(people: Path) ->
 
 
 def test_perplexity_is_of_more_contexts_than_the_ratio(study: Study) -> None:
-    found = to_lm_eval(read_runs([study.folder]))["turnwise"]["distract-small_one_sets_random-0.5"]
+    found = to_lm_eval(read_runs([study.folder]))["dialoscope"]["distract-small_one_sets_random-0.5"]
     assert found["perplexity"]["n"] > found["das_ratio"]["n"]
 
 
@@ -205,7 +205,7 @@ def test_the_share_of_leaked_samples_has_an_interval_everywhere(study: Study) ->
     data = read_run(run_of(study, "overlap")).data
     low, high = data["share_over_intervals"]["0.8"]
     kept = {"n": data["n_test"], "interval": [low, high]}
-    assert to_lm_eval(runs)["turnwise"]["overlap-small_share_over"]["0.8"] == kept
+    assert to_lm_eval(runs)["dialoscope"]["overlap-small_share_over"]["0.8"] == kept
     assert f"| share\\_over 0.8 | {data['share_over']['0.8']:.4g} | {low:.4g} to {high:.4g} | {data['n_test']} |" in (
         to_model_card(runs)
     )
@@ -279,7 +279,7 @@ def test_what_distractions_change_is_exported_too(tmp_path: Path) -> None:
              "change_with_das_ratio")  # fmt: skip
     more = {name: Score(0.5, 9, (0.4, 0.6)).to_dict() for name in names}
     runs = [placed(tmp_path, "distract", {"models": {"m": {"original": None, "sets": {"rare-end": more}}}})]
-    assert to_lm_eval(runs)["turnwise"] == {
+    assert to_lm_eval(runs)["dialoscope"] == {
         "distract-chats_m_sets_rare-end": {name: {"n": 9, "interval": [0.4, 0.6]} for name in names}
     }
     assert to_lm_eval(runs)["higher_is_better"] == {
@@ -317,7 +317,7 @@ def test_lm_eval_has_a_task_for_every_part_with_errors_and_counts(runs: list[Pla
         "probe-chats_base_tasks_A": {"original": 12, "effective": 12},
         "probe-chats_base_groups": {"original": 12, "effective": 12},
     }
-    assert found["turnwise"]["distract-chats_org_ours_original"] == {
+    assert found["dialoscope"]["distract-chats_org_ours_original"] == {
         "perplexity": {"n": 43, "interval": [18.0, 22.0]},
         "history_percent": {"n": 40, "interval": None},
     }
@@ -341,7 +341,7 @@ def test_a_card_has_a_line_for_every_headline_number(runs: list[Placed]) -> None
 
 def test_a_card_of_a_corpus_alone_names_no_model(tmp_path: Path) -> None:
     card = to_model_card([placed(tmp_path, "overlap", {**OVERLAP, "share_over": {"1.0": 0.0}, "threshold": 1.0})])
-    assert card.startswith("## Evaluation by Turnwise\n")
+    assert card.startswith("## Evaluation by Dialoscope\n")
     assert "share\\_over 1.0" in card
 
 

@@ -15,16 +15,16 @@ from typing import Any
 import pytest
 from tests.study.samples import break_off
 
-pytest.importorskip("torch", reason="torch is not installed: pip install 'turnwise[models]'")
+pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[models]'")
 
-from turnwise.atomic import MARK
-from turnwise.corpus import Corpus, generate
-from turnwise.corpus.write import write
-from turnwise.report import read_run
-from turnwise.study import Gate, Study, pass_gates, plan_of, read_runs, run_study
-from turnwise.study.dry_run import planned
-from turnwise.study.folders import joined_sections, missing_steps
-from turnwise.study.page import overall
+from dialoscope.atomic import MARK
+from dialoscope.corpus import Corpus, generate
+from dialoscope.corpus.write import write
+from dialoscope.report import read_run
+from dialoscope.study import Gate, Study, pass_gates, plan_of, read_runs, run_study
+from dialoscope.study.dry_run import planned
+from dialoscope.study.folders import joined_sections, missing_steps
+from dialoscope.study.page import overall
 
 NAMES = ["corpus-small", "overlap-small", "distract-small", "probe-small"]
 
@@ -75,7 +75,7 @@ def test_a_study_that_is_killed_ten_times_ends_with_the_numbers_of_an_unbroken_o
     write(small, tmp_path / "small.parquet", to="parquet")
     plan = tmp_path / "study.toml"
     plan.write_text(PLAN, encoding="utf-8")
-    command = [sys.executable, "-m", "turnwise", "study", str(plan), "--quiet", "--out"]
+    command = [sys.executable, "-m", "dialoscope", "study", str(plan), "--quiet", "--out"]
     begin = time.monotonic()
     subprocess.run([*command, str(tmp_path / "whole")], check=True, capture_output=True)
     whole, rng = time.monotonic() - begin, random.Random(0)

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from turnwise.report import Section, Verdict
-from turnwise.report.section import Level
-from turnwise.study import Step
-from turnwise.study.book import State
-from turnwise.study.page import overall
+from dialoscope.report import Section, Verdict
+from dialoscope.report.section import Level
+from dialoscope.study import Step
+from dialoscope.study.book import State
+from dialoscope.study.page import overall
 
 BOTH = Verdict.of({"base": Verdict("times", 1.5, "bad"), "ours": Verdict("times", 0.5, "good")})
 ALL = Verdict.of({"base": Verdict("times", 1.5, "bad"), "ours": Verdict("times", 1.0, "warn")})

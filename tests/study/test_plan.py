@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from turnwise.cli.study import example
-from turnwise.errors import UsageError
-from turnwise.model.presets import PRESETS
-from turnwise.study import plan_of, read_plan
-from turnwise.study.demonstration import demo_plan
-from turnwise.study.plan import check_paths
+from dialoscope.cli.study import example
+from dialoscope.errors import UsageError
+from dialoscope.model.presets import PRESETS
+from dialoscope.study import plan_of, read_plan
+from dialoscope.study.demonstration import demo_plan
+from dialoscope.study.plan import check_paths
 
 CORPUS = {"corpora": {"chats": "concierge"}}
 WITH_MODEL = {**CORPUS, "models": {"ours": "runs/ours"}}
@@ -193,7 +193,7 @@ def test_paths_of_an_instrument_at_which_nothing_is_are_told(options: dict[str, 
 
 
 def test_a_missing_file_says_how_to_begin(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="Try: turnwise study init"):
+    with pytest.raises(UsageError, match="Try: dialoscope study init"):
         read_plan(tmp_path / "none.toml")
     with pytest.raises(UsageError, match=r"expected the TOML of a study, found: Is a directory\.$"):
         read_plan(tmp_path)

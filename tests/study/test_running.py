@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed: pip install 'turnwise[models]'")
+pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[models]'")
 
-from turnwise.corpus import Corpus, generate
-from turnwise.errors import MissingExtraError
-from turnwise.instruments import INSTRUMENTS, Progress
-from turnwise.model import load, train
-from turnwise.report import read_run, render
-from turnwise.study import Step, Study, compare, plan_of, run_study
-from turnwise.study.folders import joined_sections
-from turnwise.study.keys import fingerprint
-from turnwise.study.plan import read_plan
+from dialoscope.corpus import Corpus, generate
+from dialoscope.errors import MissingExtraError
+from dialoscope.instruments import INSTRUMENTS, Progress
+from dialoscope.model import load, train
+from dialoscope.report import read_run, render
+from dialoscope.study import Step, Study, compare, plan_of, run_study
+from dialoscope.study.folders import joined_sections
+from dialoscope.study.keys import fingerprint
+from dialoscope.study.plan import read_plan
 
 NAMES = ["corpus-small", "overlap-small", "distract-small", "probe-small"]
 Table = Callable[..., dict[str, Any]]
@@ -222,7 +222,7 @@ def test_models_are_not_asked_what_they_learnt_where_a_corpus_has_one_split(
         learnt.update(one.id for one in corpus)
         return train(corpus, *arguments, **options)
 
-    monkeypatch.setattr("turnwise.model.train", watched)
+    monkeypatch.setattr("dialoscope.model.train", watched)
     distract = {"sets": ["rare-end"]}
     plan = plan_of({"corpora": {"small": "x"}, "models": {"one": table()["models"]["one"]}, "distract": distract})
     found = run_study(plan, tmp_path / "s", given={"small": whole})
@@ -325,7 +325,7 @@ def test_a_model_that_something_is_not_installed_for_does_not_cost_the_others(
             raise MissingExtraError("This model", "gguf")
         return load(path, **options)
 
-    monkeypatch.setattr("turnwise.model.load", loaded)
+    monkeypatch.setattr("dialoscope.model.load", loaded)
     table = {"corpora": {"small": "x"}, "models": {"other": str(other), "good": str(good)}}
     distract = {"distract": [{"sets": ["rare-end"], "limit": 3}, {"name": "again", "sets": ["rare-begin"], "limit": 3}]}
     found = run_study(plan_of({**table, **distract}), tmp_path / "s", given={"small": small})
@@ -409,7 +409,7 @@ def test_what_is_not_installed_is_left_out_without_a_failure(
     plan = plan_of({"corpora": {"small": "concierge"}, "engage": {}})
     found = run_study(plan, tmp_path / "s", given={"small": small})
     assert ([one.state for one in found.steps], found.failed) == (["done", "skipped"], [])
-    assert "pip install &#39;turnwise[demo]&#39;" in found.report.read_text(encoding="utf-8")
+    assert "pip install &#39;dialoscope[demo]&#39;" in found.report.read_text(encoding="utf-8")
 
 
 def test_records_that_were_left_out_since_are_told(tmp_path: Path) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from turnwise.cli import app
-from turnwise.corpus import Corpus, generate
-from turnwise.errors import UsageError
-from turnwise.study import Step, compare, plan_of, run_study
-from turnwise.study.steps import steps_of, trace_name
+from dialoscope.cli import app
+from dialoscope.corpus import Corpus, generate
+from dialoscope.errors import UsageError
+from dialoscope.study import Step, compare, plan_of, run_study
+from dialoscope.study.steps import steps_of, trace_name
 
 ALIKE = [("日本語", "中文"), ("a b", "a-b"), ("Chats", "chats"), ("x" * 70 + "1", "x" * 70 + "2"), ("!", "?")]
 
@@ -100,7 +100,7 @@ def test_the_terminal_says_which_corpus_a_step_is_of(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, [*words, "--instruments", "overlap", "--out", str(tmp_path / "s")])
     told = [line.partition(": ")[0] for line in done.stdout.splitlines()]
     assert told[:2] == ["corpus on 日本語", "overlap on 日本語"]
-    assert "turnwise: corpus on 中文, overlap on 中文 failed: No corpus" in done.stderr
+    assert "dialoscope: corpus on 中文, overlap on 中文 failed: No corpus" in done.stderr
 
 
 def test_studies_of_other_corpora_share_no_run_though_their_names_look_alike(small: Corpus, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_studies_of_other_corpora_share_no_run_though_their_names_look_alike(sma
 
 
 def test_a_step_of_a_book_that_does_not_say_what_was_asked_is_paired_by_its_name(small: Corpus, tmp_path: Path) -> None:
-    from turnwise.study.book import Book, read_steps
+    from dialoscope.study.book import Book, read_steps
 
     plan = plan_of({"corpora": {"small": "x"}, "overlap": {}})
     for name in ("old", "new"):

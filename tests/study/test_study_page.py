@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 from typer.testing import CliRunner
 
-from turnwise.cli import app
+from dialoscope.cli import app
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SECTIONS = ("Overlap", "Distraction", "Probes", "Engagement", "How it was made", "Records")
@@ -27,9 +27,9 @@ LEADING_NOWHERE = """[...document.querySelectorAll('a[href^="#"]')].map(a => a.g
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What `turnwise demo` says, of few conversations."""
-    pytest.importorskip("torch", reason="torch is not installed: pip install 'turnwise[models]'")
-    pytest.importorskip("chitchat_dataset", reason="chitchat is not installed: pip install 'turnwise[demo]'")
+    """What `dialoscope demo` says, of few conversations."""
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[models]'")
+    pytest.importorskip("chitchat_dataset", reason="chitchat is not installed: pip install 'dialoscope[demo]'")
     out = tmp_path_factory.mktemp("demo") / "demo"
     done = CliRunner().invoke(app, ["demo", "--out", str(out), "--dialogues", "60", "--json"])
     assert done.exit_code == 0, done.output

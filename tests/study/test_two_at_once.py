@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed: pip install 'turnwise[models]'")
+pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[models]'")
 
-from turnwise.corpus import Corpus
-from turnwise.errors import OutputError
-from turnwise.instruments import INSTRUMENTS
-from turnwise.study import plan_of, run_study
-from turnwise.study.folders import missing_steps
+from dialoscope.corpus import Corpus
+from dialoscope.errors import OutputError
+from dialoscope.instruments import INSTRUMENTS
+from dialoscope.study import plan_of, run_study
+from dialoscope.study.folders import missing_steps
 
 
 def test_a_second_study_in_the_folder_at_the_same_time_is_told_in_one_line(
@@ -27,7 +27,7 @@ def test_a_second_study_in_the_folder_at_the_same_time_is_told_in_one_line(
     told: list[tuple[int, str]] = []
 
     def overlap(bench: Any, wish: Any) -> Path:
-        second = [sys.executable, "-m", "turnwise", *words, str(tmp_path / "s")]
+        second = [sys.executable, "-m", "dialoscope", *words, str(tmp_path / "s")]
         done = subprocess.run(second, capture_output=True, text=True)
         told.append((done.returncode, done.stderr))
         return INSTRUMENTS["corpus"].run(bench, None)
@@ -43,8 +43,8 @@ def test_a_second_study_in_the_folder_at_the_same_time_is_told_in_one_line(
 TOGETHER = """
 import sys, time
 from pathlib import Path
-from turnwise.errors import OutputError
-from turnwise.study.book import Book, at_work
+from dialoscope.errors import OutputError
+from dialoscope.study.book import Book, at_work
 
 for number in range(40):
     folder = Path(sys.argv[1]) / str(number)
@@ -71,7 +71,7 @@ def test_studies_that_begin_in_the_same_instant_in_a_new_folder_know_each_other(
 
 def test_of_two_studies_that_are_called_together_one_is_done(tmp_path: Path) -> None:
     words = ("study", "--corpus", "concierge", "--limit", "4", "--instruments", "overlap", "--out", str(tmp_path / "s"))
-    command = [sys.executable, "-m", "turnwise", *words]
+    command = [sys.executable, "-m", "dialoscope", *words]
     both = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for _ in range(2)]
     ends = [(one.communicate()[1], one.returncode) for one in both]
     assert 0 in [code for _, code in ends]
@@ -80,7 +80,7 @@ def test_of_two_studies_that_are_called_together_one_is_done(tmp_path: Path) -> 
 
 
 def test_a_folder_is_free_again_when_the_study_in_it_is_killed(small: Corpus, tmp_path: Path) -> None:
-    code = "import sys; from turnwise.study.book import at_work\nwith at_work(sys.argv[1]): print(); sys.stdin.read()"
+    code = "import sys; from dialoscope.study.book import at_work\nwith at_work(sys.argv[1]): print(); sys.stdin.read()"
     command = [sys.executable, "-c", code, str(tmp_path / "s")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.corpus import Corpus, Turn, load
-from turnwise.corpus.readers import parsed
-from turnwise.corpus.readers.chat import parse_messages, read_messages
-from turnwise.corpus.streams import Source, json_records
-from turnwise.errors import CorpusError
+from dialoscope.corpus import Corpus, Turn, load
+from dialoscope.corpus.readers import parsed
+from dialoscope.corpus.readers.chat import parse_messages, read_messages
+from dialoscope.corpus.streams import Source, json_records
+from dialoscope.errors import CorpusError
 
 File = Callable[[str, str | bytes], Path]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from turnwise.corpus import Turn, load
-from turnwise.errors import CorpusError
+from dialoscope.corpus import Turn, load
+from dialoscope.errors import CorpusError
 
 File = Callable[[str, str | bytes], Path]
 CONTEXT = "User: Hi!\nSystem: Hello.\nHow are you?\nUser: Fine."

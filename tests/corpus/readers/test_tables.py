@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from turnwise.corpus import Turn, load
-from turnwise.errors import CorpusError
+from dialoscope.corpus import Turn, load
+from dialoscope.errors import CorpusError
 
 File = Callable[[str, str | bytes], Path]
 
@@ -74,7 +74,7 @@ def test_a_damaged_parquet_file_is_an_error(file: File) -> None:
 
 
 def test_parquet_in_our_form_must_have_turns_everywhere(tmp_path: Path) -> None:
-    from turnwise.corpus.dialogue import SCHEMA
+    from dialoscope.corpus.dialogue import SCHEMA
 
     rows = pa.Table.from_pylist([{"id": "x", "split": "all", "labels": None, "turns": []}], schema=SCHEMA)
     pq.write_table(rows, tmp_path / "a.parquet")
@@ -92,7 +92,7 @@ def test_parquet_in_our_form_must_have_turns_everywhere(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_row_in_our_form_is_counted_and_the_others_are_read(tmp_path: Path, change: dict[str, object]) -> None:
-    from turnwise.corpus.dialogue import SCHEMA
+    from dialoscope.corpus.dialogue import SCHEMA
 
     row = {"id": "x", "split": "all", "labels": None, "turns": [{"speaker": "A", "text": "Hi.", "labels": None}]}
     pq.write_table(pa.Table.from_pylist([row, {**row, **change}, row], schema=SCHEMA), tmp_path / "a.parquet")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from turnwise.corpus import load
-from turnwise.errors import CorpusError
+from dialoscope.corpus import load
+from dialoscope.errors import CorpusError
 
 File = Callable[[str, str | bytes], Path]
 

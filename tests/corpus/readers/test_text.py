@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from turnwise.corpus import load
-from turnwise.errors import CorpusError
+from dialoscope.corpus import load
+from dialoscope.errors import CorpusError
 
 File = Callable[[str, str | bytes], Path]
 

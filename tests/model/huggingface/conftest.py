@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from turnwise.model.huggingface import load_huggingface
-from turnwise.model.huggingface.adapter import HuggingFaceModel
+from dialoscope.model.huggingface import load_huggingface
+from dialoscope.model.huggingface.adapter import HuggingFaceModel
 
 CHAT = (
     "{{ bos_token }}{% for message in messages %}<|im_start|>{{ message['role'] }}\n"

@@ -11,12 +11,12 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from turnwise.cli import app
-from turnwise.corpus import Corpus, Dialogue, Turn
-from turnwise.errors import CorpusError, ModelError, TurnwiseError, UsageError
-from turnwise.model import perplexity, respond
-from turnwise.model.huggingface.adapter import HuggingFaceModel
-from turnwise.model.protocol import Decoding, Likelihood
+from dialoscope.cli import app
+from dialoscope.corpus import Corpus, Dialogue, Turn
+from dialoscope.errors import CorpusError, DialoscopeError, ModelError, UsageError
+from dialoscope.model import perplexity, respond
+from dialoscope.model.huggingface.adapter import HuggingFaceModel
+from dialoscope.model.protocol import Decoding, Likelihood
 
 Folder = Callable[[str], Path]
 Load = Callable[..., HuggingFaceModel]
@@ -173,7 +173,7 @@ def file_of_chats(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def turnwise(*arguments: object) -> str:
+def dialoscope(*arguments: object) -> str:
     done = CliRunner().invoke(app, [*map(str, arguments), "--device", "cpu"], catch_exceptions=False)
     assert (done.exit_code, done.stderr) == (0, "")
     return done.stdout
@@ -182,21 +182,21 @@ def turnwise(*arguments: object) -> str:
 def test_perplexity_says_what_was_left_out_and_shows_no_bar(
     checkpoint: Folder, file_of_chats: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    found = json.loads(turnwise("perplexity", checkpoint("llama"), file_of_chats, "--json"))
+    found = json.loads(dialoscope("perplexity", checkpoint("llama"), file_of_chats, "--json"))
     assert (found["responses_of"], found["left_out"]) == ("assistant", {"not said by assistant": 3})
     assert found["perplexity"]["n"] == 3
-    shown = turnwise("perplexity", checkpoint("llama"), file_of_chats, "--quiet")
+    shown = dialoscope("perplexity", checkpoint("llama"), file_of_chats, "--quiet")
     assert "left out: 3 not said by assistant" in shown
     assert capfd.readouterr().err == ""
 
 
 def test_responses_window_and_joining_are_options(checkpoint: Folder, file_of_chats: Path, tmp_path: Path) -> None:
     reading = ("--window", "20", "--joining", "plain", "--separator", "eos", "--responses", "all", "--json")
-    found = json.loads(turnwise("perplexity", checkpoint("llama"), file_of_chats, *reading))
+    found = json.loads(dialoscope("perplexity", checkpoint("llama"), file_of_chats, *reading))
     assert "|joining:plain:'</s>'|window:20|" in found["perplexity"]["signature"]
     out = tmp_path / "said.jsonl"
     said = json.loads(
-        turnwise("generate", checkpoint("llama"), file_of_chats, "--out", out, *reading, "--max-tokens", "2")
+        dialoscope("generate", checkpoint("llama"), file_of_chats, "--out", out, *reading, "--max-tokens", "2")
     )
     assert (said["responses"], said["responses_of"], said["left_out"]) == (6, "all", {})
     assert len(out.read_text().splitlines()) == 6
@@ -213,6 +213,6 @@ def test_responses_window_and_joining_are_options(checkpoint: Folder, file_of_ch
 def test_names_that_do_not_exist_are_one_line(
     checkpoint: Folder, file_of_chats: Path, arguments: list[str], message: str
 ) -> None:
-    with pytest.raises(TurnwiseError) as caught:
-        turnwise("perplexity", checkpoint("llama"), file_of_chats, *arguments)
+    with pytest.raises(DialoscopeError) as caught:
+        dialoscope("perplexity", checkpoint("llama"), file_of_chats, *arguments)
     assert str(caught.value) == message

@@ -12,10 +12,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnwise.errors import UsageError
-from turnwise.model.huggingface.adapter import HuggingFaceModel
-from turnwise.model.huggingface.attention import Recorder
-from turnwise.model.protocol import Floats
+from dialoscope.errors import UsageError
+from dialoscope.model.huggingface.adapter import HuggingFaceModel
+from dialoscope.model.huggingface.attention import Recorder
+from dialoscope.model.protocol import Floats
 
 Load = Callable[..., HuggingFaceModel]
 WRITERS = ["gpt2", "llama", "mistral", "gemma2", "bloom", "bart", "t5"]
@@ -75,7 +75,7 @@ def test_shares_are_the_eager_weights_summed_by_hand(
 def test_rows_are_recomputed_without_asking_for_weights(
     model: Load, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from turnwise.model.huggingface import attention
+    from dialoscope.model.huggingface import attention
 
     monkeypatch.setattr(attention, "_eager", None)
     assert len(model(name).attend(CONTEXTS, RESPONSES)) == 3

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from turnwise.corpus.turns import Said
-from turnwise.errors import UsageError
-from turnwise.model.huggingface.conversation import Conversation, Passage, conversation, roles_of
+from dialoscope.corpus.turns import Said
+from dialoscope.errors import UsageError
+from dialoscope.model.huggingface.conversation import Conversation, Passage, conversation, roles_of
 
 LOOP = "{% for m in messages %}{{ m.role }}:BODY;{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}"
 TEMPLATES = {

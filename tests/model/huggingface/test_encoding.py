@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from turnwise.errors import UsageError
-from turnwise.model.huggingface.adapter import HuggingFaceModel
+from dialoscope.errors import UsageError
+from dialoscope.model.huggingface.adapter import HuggingFaceModel
 
 Load = Callable[..., HuggingFaceModel]
 CONTEXTS = [["hello there", "", "where is the station?"], ["hi"], ["it is near the old bridge", "a"]]

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import torch
 
-from turnwise.errors import UsageError
-from turnwise.model.huggingface.adapter import HuggingFaceModel
-from turnwise.model.huggingface.batches import Network
-from turnwise.model.huggingface.generation import Gumbel, generations
-from turnwise.model.huggingface.likelihood import likelihoods
-from turnwise.model.huggingface.samples import Sample
-from turnwise.model.protocol import Decoding
+from dialoscope.errors import UsageError
+from dialoscope.model.huggingface.adapter import HuggingFaceModel
+from dialoscope.model.huggingface.batches import Network
+from dialoscope.model.huggingface.generation import Gumbel, generations
+from dialoscope.model.huggingface.likelihood import likelihoods
+from dialoscope.model.huggingface.samples import Sample
+from dialoscope.model.protocol import Decoding
 
 Load = Callable[..., HuggingFaceModel]
 CONTEXTS = [["hello there", "", "where is the station?"], ["hi"], ["it is near the old bridge", "a"]]

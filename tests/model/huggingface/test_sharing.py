@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.model.huggingface.conftest import LLAMA
 
-from turnwise.corpus.turns import Said
-from turnwise.model.huggingface.adapter import HuggingFaceModel
-from turnwise.model.huggingface.batches import Network, in_batches
-from turnwise.model.huggingface.sharing import can_share
-from turnwise.model.protocol import Context, Likelihood, SharesPrefixes, TooLong
+from dialoscope.corpus.turns import Said
+from dialoscope.model.huggingface.adapter import HuggingFaceModel
+from dialoscope.model.huggingface.batches import Network, in_batches
+from dialoscope.model.huggingface.sharing import can_share
+from dialoscope.model.protocol import Context, Likelihood, SharesPrefixes, TooLong
 
 Load = Callable[..., HuggingFaceModel]
 SHARING = ["gpt2", "llama"]  # learnt positions, plainly joined; rotated ones, with a chat template

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnwise.corpus.turns import Said
-from turnwise.model.huggingface.adapter import HuggingFaceModel
-from turnwise.model.huggingface.conversation import Passage, conversation
-from turnwise.model.huggingface.tokens import NOBODY, Reader, Tokens
+from dialoscope.corpus.turns import Said
+from dialoscope.model.huggingface.adapter import HuggingFaceModel
+from dialoscope.model.huggingface.conversation import Passage, conversation
+from dialoscope.model.huggingface.tokens import NOBODY, Reader, Tokens
 
 Load = Callable[..., HuggingFaceModel]
 MARKUP = st.sampled_from(

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from turnwise.model.huggingface.adapter import HuggingFaceModel
-from turnwise.model.untrained import untrained
+from dialoscope.model.huggingface.adapter import HuggingFaceModel
+from dialoscope.model.untrained import untrained
 
 CONTEXTS = [["hello there", "how are you?"], ["where is the station?"]]
 

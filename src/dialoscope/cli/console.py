@@ -1,0 +1,133 @@
+"""What people see: tables, progress bars, one-line complaints; and the same results as JSON for machines."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import orjson
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from dialoscope.corpus import Corpus, load
+from dialoscope.corpus.load import OnError
+from dialoscope.corpus.load import Progress as OnProgress
+from dialoscope.corpus.split import SPLIT_NAMES, sample_dialogues
+from dialoscope.corpus.text import printable
+
+LONGEST_NAME = 16  # characters of a first column that is never broken, so that names can be copied
+
+# Options that mean the same in every command.
+Paths = Annotated[
+    list[str], typer.Argument(help="Files, folders, 'concierge', 'chitchat' or 'hf:NAME'.", metavar="PATH…")
+]
+Format = Annotated[str | None, typer.Option("--format", help="Name the format (see: dialoscope corpus formats).")]
+OnErrorOption = Annotated[str, typer.Option("--on-error", help="At a bad record: fail, or skip and count it.")]
+Split = Annotated[str | None, typer.Option("--split", help="Only this split (several: train,test).")]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, help="At most so many dialogues of each split.")]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, help="With --limit: draw them at random with this seed.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
+
+
+def let_threads_sleep() -> None:
+    """Let threads that wait for each other sleep; it has to be said before torch is imported.
+
+    OpenMP's threads spin while they wait. On cores that other programs use too, they take the time of the very threads
+    they wait for: a small model's epochs took 13 times as long beside a program that used both of two cores.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+
+def complain(message: str) -> None:
+    """One line on standard error."""
+    typer.echo(f"dialoscope: {' '.join(message.split(chr(10)))}", err=True)
+
+
+def print_json(data: Mapping[str, Any]) -> None:
+    """Print a result for machines, and nothing else."""
+    options = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
+    sys.stdout.buffer.write(orjson.dumps(data, option=options) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:
+    """Print a table for people; numbers stand right, and text is never read as markup."""
+    table = Table(
+        title=Text(printable(title, keep="\n")) if title else None,
+        title_justify="left",
+        title_style="bold",
+        header_style="bold",
+    )
+    rows = [list(row) for row in rows]
+    for place, column in enumerate(columns):
+        is_number = bool(rows) and all(isinstance(row[place], int | float) or row[place] is None for row in rows)
+        is_name = place == 0 and all(len(_written(row[0])) <= LONGEST_NAME for row in rows)
+        table.add_column(column, justify="right" if is_number else "left", overflow="fold", no_wrap=is_name)
+    for row in rows:
+        table.add_row(*(Text(_written(cell)) for cell in row))
+    Console().print(table)
+
+
+def _written(cell: Any) -> str:
+    if cell is None:
+        return "–"
+    if isinstance(cell, float):
+        return f"{cell:,.2f}"
+    return f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else printable(str(cell), keep="\n")
+
+
+@contextmanager
+def progress_bar(label: str, *, quiet: bool) -> Iterator[OnProgress | None]:
+    """A bar on standard error while something runs; none where nobody is looking."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield None
+        return
+    columns = [
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeRemainingColumn(),
+    ]
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(label, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def working(label: str, *, quiet: bool) -> Iterator[None]:
+    """A sign of life on standard error while one long call runs that cannot say how far it is."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield
+        return
+    with console.status(label):
+        yield
+
+
+def load_corpus(
+    paths: Sequence[str],
+    *,
+    format: str | None = None,
+    on_error: str = "fail",
+    split: str | None = None,
+    limit: int | None = None,
+    seed: int | None = None,
+    quiet: bool = False,
+    on_problem: Callable[[str], None] | None = None,
+) -> Corpus:
+    """Read what a command was given, with a progress bar, and keep the part that was asked for."""
+    at_reading = limit if seed is None else None
+    mode: OnError = on_error  # type: ignore[assignment]  # `load` refuses anything else by name
+    with progress_bar("reading", quiet=quiet) as progress:
+        corpus = load(*paths, format=format, on_error=mode, limit=at_reading, progress=progress, on_problem=on_problem)
+    if split is not None:
+        corpus = corpus.split(*(SPLIT_NAMES.get(name, name) for name in split.replace(" ", "").split(",")))
+    return corpus if limit is None or seed is None else sample_dialogues(corpus, limit, seed=seed)

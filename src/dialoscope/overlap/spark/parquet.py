@@ -1,0 +1,231 @@
+"""Parquet as Spark reads it: dialogues in our own form or a column of texts, in the order that one process would see.
+
+Spark cuts files into partitions as it likes, so order is not in the partitions: every row knows its file and its place
+in it, and keys are made of these.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlparse
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dialoscope.corpus.dialogue import split_rank
+from dialoscope.corpus.load import Account, find_parts, name_of
+from dialoscope.corpus.readers.tables import is_native
+from dialoscope.errors import CorpusError, UsageError, unknown_name
+from dialoscope.overlap.sides import UNITS, checked_type, is_text, qualified
+from dialoscope.overlap.spark import shards
+from dialoscope.overlap.spark.session import no_word_of_pandas
+from dialoscope.overlap.tables import table_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# What is wrong with a row, in the words of the readers of this process (`corpus.readers.tables`, `overlap.sides`).
+WHY_NO_DIALOGUE = """CASE
+    WHEN coalesce(size(turns), 0) < 1 THEN 'at least one turn, found none'
+    WHEN id IS NULL OR exists(turns, turn -> turn.speaker IS NULL OR turn.text IS NULL)
+    THEN 'an id, speakers and texts, found null'
+    WHEN contains(id, char(0)) OR exists(turns, turn -> contains(concat(turn.speaker, turn.text), char(0)))
+    THEN 'UTF-8 text, found a NUL character'
+END"""
+WHY_NO_TEXT = """CASE
+    WHEN part_0 IS NULL THEN 'a text, found none.'
+    WHEN contains(part_0, char(0)) THEN 'a text, found a NUL character.'
+END"""
+
+
+@dataclass(frozen=True)
+class Parquet:
+    """Files that Spark reads itself: dialogues in our own form, or tables with a column of texts."""
+
+    files: tuple[Path, ...]
+    splits: tuple[str, ...]  # of each file, for dialogues that name none
+    name: str
+    column: str | None = None
+    only: tuple[str, ...] = ()  # splits; none stands for all of them
+
+    def split(self, *names: str) -> Parquet:
+        """Only these splits; one that is missing is an error once Spark has looked."""
+        return replace(self, only=names)
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Units as Spark has them, and what they are called."""
+
+    frame: DataFrame  # key, id, part_0 …
+    name: str
+    unit: str
+    parts: int
+
+
+def parquet_at(paths: Sequence[str], *, column: str | None = None) -> Parquet | None:
+    """These paths as files that Spark can read, or None where some are something else, or given twice."""
+    if column is not None:
+        texts = [file for path in paths for file in table_files(Path(path).expanduser())]
+        is_parquet = all(file.suffix == ".parquet" for file in texts) and not _has_twice(texts)
+        return Parquet(tuple(texts), ("",) * len(texts), name_of(paths), column) if is_parquet else None
+    parts, _ = find_parts(paths, None, Account("fail"))
+    files = tuple(Path(part.label) for part in parts)
+    if not all(part.format == "parquet" and _is_ours(pq.read_schema(part.label)) for part in parts):
+        return None
+    if _has_twice(files):
+        return None
+    return Parquet(files, tuple(part.split for part in parts), name_of(paths))
+
+
+def _has_twice(files: Sequence[Path]) -> bool:
+    """Rows are known by their file, so two of one file would be taken for each other."""
+    return len(set(map(_at, files))) < len(files)
+
+
+def _is_ours(schema: pa.Schema) -> bool:
+    """Dialogues in our own form with texts as texts; ids that are numbers, say, are left to this process."""
+    if not is_native(schema):
+        return False
+    turn = schema.field("turns").type.value_type
+    kinds = [schema.field("id").type, schema.field("split").type, turn.field("speaker").type, turn.field("text").type]
+    return all(map(is_text, kinds))
+
+
+def units_in(session: SparkSession, given: Parquet, *, unit: str, context_turns: int) -> Units:
+    """Units with keys in the order of the corpus."""
+    if unit not in UNITS:
+        raise unknown_name("unit", unit, UNITS)
+    if given.column is not None:
+        return _texts(session, given, given.column)
+    dialogues, name = _dialogues(session, given)
+    parts = 2 if unit == "sample" else 1
+    schema = ", ".join(["key long, id string", *(f"part_{part} string" for part in range(parts))])
+    work = partial(shards.units_of, unit=unit, context_turns=context_turns)
+    with no_word_of_pandas():
+        frame = dialogues.mapInArrow(partial(shards.on_partition, work), schema)
+    return Units(frame, name, unit, parts)
+
+
+def _dialogues(session: SparkSession, given: Parquet) -> tuple[DataFrame, str]:
+    """Dialogues `place, id, split, turns`: train, validation, test, then other splits as they come."""
+    rows = _rows(session, given, "id", "coalesce(split, '') AS said", "turns")
+    found = _counted(rows, given, WHY_NO_DIALOGUE, ":", longest="max(size(turns))")
+    _check_lengths(given, found)
+    for group in found:
+        group["split"] = group["said"] or given.splits[group["number"]]
+    order = sorted(dict.fromkeys(group["split"] for group in found), key=split_rank)
+    missing = [name for name in given.only if name not in order]
+    if missing:
+        raise UsageError(f"No split '{missing[0]}' in {given.name}. Splits present: {', '.join(order)}.")
+    before, total = _rows_before(found)
+    for group in found:
+        group["base"] = order.index(group["split"]) * total + before[group["number"]]
+    kept = [group for group in found if group["split"] in (given.only or order)]
+    frame = _based(session, rows, kept).selectExpr("base + row AS place", "id", "split", "turns")
+    return _apart(session, frame), _named(given, kept)
+
+
+def _check_lengths(given: Parquet, found: Iterable[dict[str, Any]]) -> None:
+    for group in found:
+        if group["longest"] > 1 << shards.TURN_BITS:
+            raise UsageError(
+                f"{given.files[group['number']]}: Spark takes dialogues of at most {1 << shards.TURN_BITS:,} turns, "
+                f"found one of {group['longest']:,}. Cut it, or leave --engine spark out."
+            )
+
+
+def _apart(session: SparkSession, dialogues: DataFrame) -> DataFrame:
+    """Dialogues with an id of their own, as `named_apart` gives it: the few that share one are named here."""
+    from pyspark.sql import functions as F
+
+    shared = dialogues.groupBy("id").count().where("count > 1").select("id")
+    rows = dialogues.join(F.broadcast(shared), "id").select("place", "id", "split").orderBy("place").toArrow()
+    if not len(rows):
+        return dialogues
+    names = qualified(rows["split"].to_pylist(), rows["id"].to_pylist())
+    named = F.broadcast(session.createDataFrame(pa.table({"place": rows["place"], "name": names})))
+    whole = dialogues.join(named, "place", "left")
+    return whole.selectExpr("place", "coalesce(name, id) AS id", "split", "turns")
+
+
+def _texts(session: SparkSession, given: Parquet, column: str) -> Units:
+    """Texts, named by their file and row as in one process."""
+    for file in given.files:
+        schema = pq.read_schema(file)
+        if column not in schema.names:
+            raise UsageError(f"{file}: no column '{column}'. Columns: {', '.join(schema.names) or 'none'}.")
+        checked_type(schema.field(column).type, f"{file}: column '{column}'")
+    rows = _rows(session, given, f"`{column}` AS part_0", "'' AS said")
+    found = _counted(rows, given, WHY_NO_TEXT, f": column '{column}', row ")
+    before, _ = _rows_before(found)
+    for group in found:
+        group["base"], group["split"] = before[group["number"]], str(given.files[group["number"]])
+    frame = _based(session, rows, found).selectExpr("base + row AS key", "concat(split, '#', row + 1) AS id", "part_0")
+    return Units(frame, _named(given, found), "text", 1)
+
+
+# --- Files and rows ---------------------------------------------------------------------------------------------------
+
+
+def _rows(session: SparkSession, given: Parquet, *columns: str) -> DataFrame:
+    """Rows with the file they are in and their place in it."""
+    # Spark takes [ and * in a name for a pattern.
+    paths = [re.sub(r"([\[\]{}*?\\])", r"\\\1", f"file://{_at(file)}") for file in given.files]
+    place = ("_metadata.file_path AS file", "_metadata.row_index AS row")
+    return session.read.parquet(*paths).selectExpr(*columns, *place)
+
+
+def _at(file: Path) -> str:
+    """Where a file is, as Hadoop writes it: without `..`, which leads out of where a link leads to."""
+    return str(file.parent.resolve() / file.name if ".." in file.parts else file.absolute())
+
+
+def _counted(rows: DataFrame, given: Parquet, why_not: str, between: str, **more: str) -> list[dict[str, Any]]:
+    """Files and what splits they say they hold, in order, with a hash of the content; the first bad row is an error.
+
+    `between` stands between a file and a row in its message.
+    """
+    from pyspark.sql import functions as F
+
+    content = ", ".join(name for name in rows.columns if name != "file")
+    sums = {"rows": "count(*)", "first": "min(row)", "code": f"bit_xor(xxhash64({content}))", **more}
+    bad = f"FILTER (WHERE ({why_not}) IS NOT NULL)"
+    sums |= {"bad": f"min(row) {bad}", "problem": f"min_by({why_not}, row) {bad}"}
+    groups = rows.groupBy("file", "said").agg(*(F.expr(sum).alias(name) for name, sum in sums.items()))
+    numbers = {_at(file): number for number, file in enumerate(given.files)}
+    found = [{**row, "number": numbers[unquote(urlparse(row["file"]).path)]} for row in groups.toArrow().to_pylist()]
+    wrong = [(group["number"], group["bad"], group["problem"]) for group in found if group["problem"]]
+    for number, row, problem in sorted(wrong)[:1]:
+        raise CorpusError(f"{given.files[number]}{between}{row + 1}: expected {problem}")
+    return sorted(found, key=lambda group: (group["number"], group["first"]))
+
+
+def _rows_before(found: Iterable[dict[str, Any]]) -> tuple[dict[int, int], int]:
+    """How many rows stand in the files before each, and in all."""
+    sizes: dict[int, int] = {}
+    for group in found:
+        sizes[group["number"]] = sizes.get(group["number"], 0) + group["rows"]
+    ends = list(accumulate(sizes.values(), initial=0))
+    return dict(zip(sizes, ends, strict=False)), ends[-1]
+
+
+def _based(session: SparkSession, rows: DataFrame, groups: Sequence[dict[str, Any]]) -> DataFrame:
+    """Rows with the base of their key; rows of other groups are left out."""
+    from pyspark.sql import functions as F
+
+    columns = {name: [group[name] for group in groups] for name in ("file", "said", "split", "base")}
+    return rows.join(F.broadcast(session.createDataFrame(pa.table(columns))), ["file", "said"])
+
+
+def _named(given: Parquet, groups: Sequence[dict[str, Any]]) -> str:
+    """Name and fingerprint: not the one of a corpus in memory, which is made of bytes in order."""
+    content = repr([(group["split"] if given.column is None else "", group["code"]) for group in groups])
+    return f"{given.name}@{hashlib.sha256(content.encode()).hexdigest()[:12]}"

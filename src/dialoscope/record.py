@@ -1,0 +1,103 @@
+"""Every number knows its origin: `Score` carries n, an interval and a signature.
+
+A signature is short enough for a table's footnote and long enough to run the thing again::
+
+    distinct-2 = 0.4127 [0.4051, 0.4203] n=1000 |corpus:dailydialog@3f2a91c07b1e|seed:7|v:0.1.0
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+SCHEMA_VERSION = 1  # of result.json; raised when a reader of old files would misread a new one
+
+
+@cache
+def version() -> str:
+    """The installed version of Dialoscope."""
+    from importlib.metadata import version as installed
+
+    return installed("dialoscope")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What has to be repeated to get the same numbers: corpus, settings, seed, version."""
+
+    corpus: str = ""  # name@fingerprint
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+    version: str = field(default_factory=version)
+
+    def having(self, **settings: Any) -> Origin:
+        """The same origin with these settings besides, or in the place of its own."""
+        return replace(self, settings={**self.settings, **settings})
+
+    @property
+    def signature(self) -> str:
+        """The origin as one line, in the manner of sacreBLEU: ``key:value`` joined by bars."""
+        parts = {"corpus": self.corpus or None, "seed": self.seed, **self.settings, "v": self.version}
+        return "|".join(f"{key}:{_word(value)}" for key, value in parts.items() if value is not None)
+
+
+@dataclass(frozen=True)
+class Score:
+    """A number with its n, its interval and its signature, or the reason why there is none.
+
+    There is no arithmetic on scores: a sum or a difference would lose where they came from. Compute from
+    the items again and make a new score.
+    """
+
+    value: float | None
+    n: int
+    interval: tuple[float, float] | None = None
+    signature: str = ""
+    reason: str | None = None  # why value is None
+    interval_reason: str | None = None  # why a value has no interval
+
+    def __post_init__(self) -> None:
+        if self.value is not None and not math.isfinite(self.value):
+            raise ValueError(f"a score is a finite number or says why it is not, found {self.value}")
+        if (self.value is None) != (self.reason is not None):
+            raise ValueError("a score has either a value or a reason why it has none")
+        if self.interval is None:
+            return
+        if self.value is None or self.interval_reason is not None:
+            raise ValueError("an interval belongs to a value, and leaves no reason why there is none")
+        low, high = self.interval
+        if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+            raise ValueError(f"an interval has two finite ends in order, found [{low}, {high}]")
+
+    def within(self, least: float, most: float = math.inf) -> Score:
+        """The same, with an interval that does not reach beyond what such a number can be."""
+        if self.interval is None:
+            return self
+        low, high = self.interval
+        return replace(self, interval=(max(least, low), min(most, high)))
+
+    @classmethod
+    def missing(cls, reason: str, *, n: int = 0, signature: str = "") -> Score:
+        """A score that could not be computed, and why."""
+        return cls(None, n, signature=signature, reason=reason)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The score as JSON has it; reasons appear only where there are any."""
+        interval = list(self.interval) if self.interval else None
+        shown: dict[str, Any] = {"value": self.value, "n": self.n, "interval": interval, "signature": self.signature}
+        reasons = {"reason": self.reason, "interval_reason": self.interval_reason}
+        return {**shown, **{key: reason for key, reason in reasons.items() if reason is not None}}
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return f"not computed: {self.reason}"
+        interval = f" [{self.interval[0]:.4g}, {self.interval[1]:.4g}]" if self.interval else ""
+        return f"{self.value:.4g}{interval} n={self.n}" + (f" |{self.signature}" if self.signature else "")
+
+
+def _word(value: Any) -> str:
+    """A setting's value in a signature; bars and blanks would break the line's grammar."""
+    return "_".join(str(value).replace("|", "/").split())
