@@ -35,7 +35,6 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
 import side_by_side
-from dialoscope.atomic import whole_file
 from dialoscope.corpus import Corpus, load
 from dialoscope.engage import BASELINES, HumanSet, Rater, Settings, evaluate, examples, fit_head, halves, material
 from dialoscope.engage import read_human as read
@@ -44,6 +43,7 @@ from dialoscope.engage.encoder import Encoder
 from dialoscope.engage.evaluate import RESAMPLING
 from dialoscope.engage.predictor import Predictor
 from dialoscope.engage.protocol import Dialogue, Floats
+from dialoscope.files import whole_file
 from dialoscope.metrics import Comparison, correct, correlate
 from dialoscope.model import DialogueModel
 from dialoscope.model.loading import load as load_model

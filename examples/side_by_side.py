@@ -92,7 +92,7 @@ def read(rows: Path) -> list[Row]:
 
 def keep(rows: Any, path: Path) -> None:
     """Write rows, all of them or none: a kill must not cost those that were there."""
-    from dialoscope.atomic import whole_file
+    from dialoscope.files import whole_file
 
     with whole_file(path) as unfinished:
         unfinished.write_text(json.dumps(rows, indent=1) + "\n")

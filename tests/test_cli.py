@@ -157,7 +157,7 @@ STOPPED = """
 import sys, time
 from pathlib import Path
 import dialoscope.cli as cli
-from dialoscope.atomic import whole_folder
+from dialoscope.files import whole_folder
 
 @cli.app.command(name="wait")
 def wait(out: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -12,6 +13,9 @@ from dialoscope.errors import UsageError, unknown_name
 from dialoscope.record import Origin
 from dialoscope.report import write_run
 from dialoscope.report.corpus import examples_of, section_of
+from dialoscope.report.result import Result
+from dialoscope.report.run import RESULT, read_json
+from dialoscope.settings import BaseSettings
 
 if TYPE_CHECKING:
     from dialoscope.distract.result import DistractResult
@@ -307,6 +311,71 @@ def _of_length(corpus: Corpus, least: int, most: int | None) -> Corpus:
 
 def _first(corpus: Corpus, most: int | None) -> Corpus:
     return corpus if most is None else corpus[:most]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What Dialoscope can be asked: the module that answers, its function, its settings and its result, by name."""
+
+    ask: str
+    module: str
+    function: str
+    settings_name: str
+    result_name: str
+    has_models: bool = False  # it takes `models=`
+
+    @property
+    def measure(self) -> Callable[..., Any]:
+        """`measure(corpus, *, against, settings, models, work, progress) -> Result`."""
+        function: Callable[..., Any] = getattr(import_module(f"dialoscope.{self.module}"), self.function)
+        return function
+
+    @property
+    def settings(self) -> type[BaseSettings]:
+        """The class of its settings."""
+        kind: type[BaseSettings] = getattr(import_module(f"dialoscope.{self.module}"), self.settings_name)
+        return kind
+
+    @property
+    def result(self) -> type[Result]:
+        """The class of its result."""
+        kind: type[Result] = getattr(import_module(f"dialoscope.{self.module}"), self.result_name)
+        return kind
+
+
+QUESTIONS: dict[str, Question] = {
+    "overlap": Question(
+        "Is the test set in the training set?", "overlap", "measure", "OverlapSettings", "OverlapResult"
+    ),
+    "attention": Question(
+        "Does the model attend to what matters?", "distract", "measure", "AttentionSettings", "AttentionResult", True
+    ),
+    "influence": Question(
+        "Which turns change the response's probability?",
+        "distract",
+        "influence",
+        "InfluenceSettings",
+        "InfluenceResult",
+        True,
+    ),  # fmt: skip
+    "behave": Question(
+        "Do distractions change what the model says?", "distract", "behave", "BehaveSettings", "BehaveResult", True
+    ),
+    "probe": Question(
+        "What does the encoding of a context know?", "probe", "measure", "ProbeSettings", "ProbeResult", True
+    ),
+    "depth": Question("How much of a conversation remains?", "engage", "depth", "DepthSettings", "DepthResult", True),
+    "ratings": Question("Do scores agree with people?", "engage", "ratings", "RatingsSettings", "RatingsResult", True),
+    "metrics": Question("How good are the responses?", "metrics", "measure", "MetricsSettings", "MetricsResult"),
+}
+
+
+def load_result(folder: str | Path) -> Result:
+    """Read any result back from its folder."""
+    head = read_json(Path(folder) / RESULT)
+    if head.get("instrument") not in QUESTIONS:
+        raise unknown_name("instrument in result.json", str(head.get("instrument")), QUESTIONS)
+    return QUESTIONS[head["instrument"]].result.load(folder)
 
 
 INSTRUMENTS: dict[str, Instrument] = {

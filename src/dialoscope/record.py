@@ -3,17 +3,52 @@
 A signature is short enough for a table's footnote and long enough to run the thing again::
 
     distinct-2 = 0.4127 [0.4051, 0.4203] n=1000 |corpus:dailydialog@3f2a91c07b1e|seed:7|v:0.1.0
+
+In a result, scores are named by paths of three parts, SUBJECT/PART/NUMBER: what was measured, on which part of the
+data, and what the number is. `DIRECTION` says for each kind of number which end of it is better.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
-SCHEMA_VERSION = 1  # of result.json; raised when a reader of old files would misread a new one
+from dialoscope.errors import UsageError
+
+SCHEMA_VERSION = 2  # of result.json; raised when a reader of old files would misread a new one
+Direction = Literal["high", "low", "neither"]
+
+# The last part of a path, less a number at its end (share_over_0.8), and which end of it is better.
+DIRECTION: dict[str, Direction] = {
+    # overlap
+    "share_over": "low",
+    "identical_share": "low",
+    "mean_ratio": "low",
+    # attention, influence and behaviour
+    "das_ratio": "low",
+    "das_ratio_of_means": "low",
+    "das_ratio_median": "low",
+    "distraction_percent": "low",
+    "history_percent": "neither",
+    "first_percent": "neither",
+    "last_percent": "neither",
+    "influence_ratio": "low",
+    "perplexity": "low",
+    # probes
+    "f1": "high",
+    "f1_without_none": "high",
+    # remaining depth and ratings
+    "mse": "low",
+    "pearson": "high",
+    "spearman": "high",
+    "kendall": "high",
+    "partial_given_length": "high",
+    "share_of_ceiling": "high",
+}
 
 
 @cache
@@ -85,17 +120,59 @@ class Score:
         return cls(None, n, signature=signature, reason=reason)
 
     def to_dict(self) -> dict[str, Any]:
-        """The score as JSON has it; reasons appear only where there are any."""
+        """The score as JSON has it; the reason says why there is no value or, beside a value, why no interval."""
         interval = list(self.interval) if self.interval else None
-        shown: dict[str, Any] = {"value": self.value, "n": self.n, "interval": interval, "signature": self.signature}
-        reasons = {"reason": self.reason, "interval_reason": self.interval_reason}
-        return {**shown, **{key: reason for key, reason in reasons.items() if reason is not None}}
+        return {"value": self.value, "n": self.n, "interval": interval, "reason": self.reason or self.interval_reason}
+
+    @classmethod
+    def from_dict(cls, shown: Mapping[str, Any], *, signature: str = "") -> Score:
+        """The score that `to_dict` wrote."""
+        value, interval = shown["value"], shown.get("interval")
+        ends = None if interval is None else (float(interval[0]), float(interval[1]))
+        name = "reason" if value is None else "interval_reason"
+        return cls(value, int(shown["n"]), ends, signature, **{name: shown.get("reason")})
 
     def __str__(self) -> str:
         if self.value is None:
             return f"not computed: {self.reason}"
         interval = f" [{self.interval[0]:.4g}, {self.interval[1]:.4g}]" if self.interval else ""
         return f"{self.value:.4g}{interval} n={self.n}" + (f" |{self.signature}" if self.signature else "")
+
+
+Scores = dict[str, Score]  # path -> score
+
+
+def path(subject: str, part: str, number: str) -> str:
+    """The path of a score. A `/` within a part becomes `_`, so that a path always has three parts.
+
+    >>> path("org/model", "random-0.7", "das_ratio")
+    'org_model/random-0.7/das_ratio'
+    """
+    return "/".join(each.replace("/", "_") for each in (subject, part, number))
+
+
+def by_path(named: Iterable[tuple[tuple[str, str, str], Score]]) -> Scores:
+    """Scores by their paths; two that would share a path are refused."""
+    scores: Scores = {}
+    for parts, score in named:
+        name = path(*parts)
+        if name in scores:
+            raise UsageError(f"Two numbers would be called '{name}': give the models or labels other names.")
+        scores[name] = score
+    return scores
+
+
+def direction(name: str) -> Direction:
+    """Which end of a number is better, by its path.
+
+    >>> direction("ratio/test/share_over_0.8")
+    'low'
+    """
+    last = name.rpartition("/")[2]
+    kind = last if last in DIRECTION else re.sub(r"_[0-9.]+$", "", last)
+    if kind not in DIRECTION:
+        raise ValueError(f"record.DIRECTION does not say which end of '{last}' is better")
+    return DIRECTION[kind]
 
 
 def _word(value: Any) -> str:

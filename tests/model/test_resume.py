@@ -165,19 +165,19 @@ def test_many_layers_are_resumed(corpus: Corpus, settings: Settings, recipe: Rec
 # Kills itself between the two renames that put the second folder of this name in the place of the first.
 KILLED_BETWEEN = """
 import os, signal
-from dialoscope import atomic
+from dialoscope import files
 
-move, replaced = atomic._move, []
+move, replaced = files._move, []
 
 def killed(folder, place):
-    if place.name == NAME and folder.name.startswith(atomic.MARK) and not place.exists():
+    if place.name == NAME and folder.name.startswith(files.MARK) and not place.exists():
         replaced.append(place)
         if len(replaced) == 2:
             os.kill(os.getpid(), signal.SIGKILL)
     return move(folder, place)
 
-atomic._exchange = lambda new, place: False
-atomic._move = killed
+files._exchange = lambda new, place: False
+files._move = killed
 """
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dialoscope.overlap.contamination import read_hypotheses
 
 from dialoscope.corpus import Corpus, Dialogue, Turn
 from dialoscope.errors import UsageError
 from dialoscope.metrics import Pairs, Resampling
 from dialoscope.overlap import OverlapResult, contamination, hypothesis_pairs, measure
-from dialoscope.overlap.contamination import read_hypotheses
 from dialoscope.record import Origin
 
 FEW = Resampling(resamples=200)

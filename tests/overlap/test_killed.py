@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dialoscope.atomic import MARK
 from dialoscope.corpus import generate, load, write
+from dialoscope.files import MARK
 from dialoscope.overlap import clean, write_cleaned
 
 Files = dict[str, bytes]

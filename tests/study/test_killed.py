@@ -17,9 +17,9 @@ from tests.study.samples import break_off
 
 pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[models]'")
 
-from dialoscope.atomic import MARK
 from dialoscope.corpus import Corpus, generate
 from dialoscope.corpus.write import write
+from dialoscope.files import MARK
 from dialoscope.report import read_run
 from dialoscope.study import Gate, Study, pass_gates, plan_of, read_runs, run_study
 from dialoscope.study.dry_run import planned

@@ -6,20 +6,21 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-import orjson
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from dialoscope.corpus import Corpus, load
-from dialoscope.corpus.load import OnError
-from dialoscope.corpus.load import Progress as OnProgress
-from dialoscope.corpus.split import SPLIT_NAMES, sample_dialogues
-from dialoscope.corpus.text import printable
+from dialoscope.progress import Progress as OnProgress
+
+if TYPE_CHECKING:
+    from dialoscope.cli.arguments import Output
+    from dialoscope.corpus import Corpus
+    from dialoscope.report.result import Result
 
 LONGEST_NAME = 16  # characters of a first column that is never broken, so that names can be copied
 
@@ -52,6 +53,8 @@ def complain(message: str) -> None:
 
 def print_json(data: Mapping[str, Any]) -> None:
     """Print a result for machines, and nothing else."""
+    import orjson
+
     options = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
     sys.stdout.buffer.write(orjson.dumps(data, option=options) + b"\n")
     sys.stdout.buffer.flush()
@@ -59,6 +62,8 @@ def print_json(data: Mapping[str, Any]) -> None:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:
     """Print a table for people; numbers stand right, and text is never read as markup."""
+    from dialoscope.corpus.text import printable
+
     table = Table(
         title=Text(printable(title, keep="\n")) if title else None,
         title_justify="left",
@@ -76,6 +81,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title:
 
 
 def _written(cell: Any) -> str:
+    from dialoscope.corpus.text import printable
+
     if cell is None:
         return "–"
     if isinstance(cell, float):
@@ -124,10 +131,49 @@ def load_corpus(
     on_problem: Callable[[str], None] | None = None,
 ) -> Corpus:
     """Read what a command was given, with a progress bar, and keep the part that was asked for."""
+    from dialoscope.corpus import load
+    from dialoscope.corpus.split import SPLIT_NAMES, sample_dialogues
+
     at_reading = limit if seed is None else None
-    mode: OnError = on_error  # type: ignore[assignment]  # `load` refuses anything else by name
+    mode: Any = on_error  # `load` refuses anything else by name
     with progress_bar("reading", quiet=quiet) as progress:
         corpus = load(*paths, format=format, on_error=mode, limit=at_reading, progress=progress, on_problem=on_problem)
     if split is not None:
         corpus = corpus.split(*(SPLIT_NAMES.get(name, name) for name in split.replace(" ", "").split(",")))
     return corpus if limit is None or seed is None else sample_dialogues(corpus, limit, seed=seed)
+
+
+def check_output(output: Output, inputs: Iterable[str | Path | None] = ()) -> None:
+    """Complain before the work of a result's folder that is taken, or that lies in what is read."""
+    from dialoscope.files import check_apart, check_free
+
+    check_apart(output.folder, list(inputs))
+    check_free(output.folder, overwrite=output.overwrite)
+
+
+def finish(result: Result, output: Output, *, next_command: str) -> None:
+    """Save a result, and print it as JSON or for people: the finding, an example, the numbers, the next command."""
+    if output.folder is not None:
+        result.save(output.folder, overwrite=output.overwrite)
+    if output.json:
+        print_json(result.to_dict())
+        return
+    for verdict in result.verdicts():
+        typer.echo(f"{MARKS[verdict.level]} {verdict.text}")
+    typer.echo(result.used)
+    for reason, count in result.counts.get("skipped", {}).items():
+        typer.echo(f"Skipped: {count:,} x {reason}")
+    if example := result.example():
+        typer.echo(f"\n{example}\n")
+    table = result.summary()
+    rows = [[*(written.text if not written.interval else f"{written.text} {written.interval}" for written in row)]
+            for row in table.written]  # fmt: skip
+    print_table([head.name for head in table.heads], rows, title=table.caption)
+    for note in table.notes:
+        typer.echo(note)
+    if output.folder is not None:
+        typer.echo(f"The page is {output.folder / 'report.html'}.")
+    typer.echo(f"Next: {next_command}")
+
+
+MARKS = {"good": "Good:", "concern": "Concern:", "cannot_tell": "Cannot tell:", "not_measurable": "Not measurable:"}

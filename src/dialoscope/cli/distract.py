@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dialoscope.atomic import check_free
 from dialoscope.cli.console import (
     Format,
     Json,
@@ -23,6 +22,7 @@ from dialoscope.cli.console import (
 from dialoscope.cli.model import BatchSize, Dtype, load_models, named_paths
 from dialoscope.cli.train import ContextTurns, Device
 from dialoscope.errors import UsageError
+from dialoscope.files import check_free
 
 if TYPE_CHECKING:
     from dialoscope.distract.plan import Planned

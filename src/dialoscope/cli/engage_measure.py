@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dialoscope.atomic import check_free
 from dialoscope.cli.console import (
     Format,
     Json,
@@ -34,6 +33,7 @@ from dialoscope.cli.engage_options import (
 )
 from dialoscope.cli.overlap_data import split_names
 from dialoscope.cli.train import Device
+from dialoscope.files import check_free
 
 if TYPE_CHECKING:
     from dialoscope.engage.evaluate import EngageEvaluation

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import orjson
 import typer
 
-from dialoscope.atomic import check_free
 from dialoscope.cli.console import (
     Format,
     Json,
@@ -43,6 +42,7 @@ from dialoscope.cli.overlap_data import split_names
 from dialoscope.cli.overlap_engine import Engine, Master, check_engine
 from dialoscope.cli.train import Device
 from dialoscope.errors import UsageError
+from dialoscope.files import check_free
 
 if TYPE_CHECKING:
     import pyarrow as pa

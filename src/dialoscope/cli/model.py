@@ -131,7 +131,7 @@ def generate(
     quiet: Quiet = False,
 ) -> None:
     """Let a model answer every context of a split; deterministic, sampling under its --seed."""
-    from dialoscope.atomic import whole_file
+    from dialoscope.files import whole_file
     from dialoscope.model import Decoding, respond
     from dialoscope.model.loading import check_model
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
 
-from dialoscope.atomic import check_free
+from dialoscope.cli.arguments import Corpus, Output, Reading, command
 from dialoscope.cli.console import (
     Format,
     Json,
@@ -17,13 +18,16 @@ from dialoscope.cli.console import (
     Quiet,
     Seed,
     Split,
+    check_output,
+    finish,
     print_json,
     print_table,
     working,
 )
 from dialoscope.cli.overlap_data import Reading, read_both
-from dialoscope.cli.overlap_engine import Engine, Master, check_engine, folder_at, read_at, read_both_at, room_at
-from dialoscope.cli.overlap_tables import print_kept_scores, print_left_out, print_measured, print_pairs, print_shares
+from dialoscope.cli.overlap_engine import Engine, Master, check_engine, folder_at, read_at, room_at
+from dialoscope.cli.overlap_tables import print_kept_scores, print_left_out, print_pairs, print_shares
+from dialoscope.overlap.settings import OverlapSettings
 
 app = typer.Typer(
     help="Is the test set in the training set? Measure it, filter it, clean it, split it again.",
@@ -46,86 +50,21 @@ TrainSplit = Annotated[
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier result.")]
 
 
-@app.command(epilog="Try: dialoscope overlap measure dailydialog/  ·  … measure --train a.jsonl --test b.jsonl --json")
-def measure(
-    corpus: Both = None,
-    train: Train = None,
-    test: Test = None,
-    train_split: TrainSplit = None,
-    split: Annotated[
-        str | None, typer.Option("--split", help="Split to measure; by default test, where there are several.")
-    ] = None,
-    within: Annotated[bool, typer.Option("--within", help="Each unit of the corpus against the rest of it.")] = False,
-    unit: Annotated[
-        str | None, typer.Option("--unit", help="dialogue, turn or sample; by default sample, --within dialogue.")
-    ] = None,
-    context_turns: ContextTurns = 1,
-    tokeniser: Tokeniser = "reference",
-    column: TextColumn = None,
-    threshold: Leak = 0.8,
-    hypotheses: Annotated[
-        Path | None, typer.Option("--hypotheses", help="A model's responses, one for each test sample, to be scored.")
-    ] = None,
-    references: Annotated[
-        Path | None, typer.Option("--references", help="What to score them against; by default the test responses.")
-    ] = None,
-    metrics: Annotated[
-        str | None,
-        typer.Option("--metrics", help="For --hypotheses: names separated by commas (dialoscope metrics --list)."),
-    ] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Folder for the result, the matches and a report.")] = None,
-    engine: Engine = "here",
-    master: Master = "local[*]",
-    overwrite: Overwrite = False,
-    format: Format = None,
-    on_error: OnErrorOption = "fail",
-    limit: Limit = None,
-    seed: Seed = None,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """How much of a test set is in its training set: the best match of every sample, exactly."""
-    from dialoscope.errors import UsageError
-    from dialoscope.metrics import Resampling
-    from dialoscope.overlap import Settings, write_result
-    from dialoscope.overlap.contamination import PART_METRICS, Scoring, measure_and_score
-    from dialoscope.overlap.output import check_apart, measured_data
-    from dialoscope.overlap.report import chosen_examples
-    from dialoscope.overlap.sides import left_out
+def measure(corpus: Corpus, settings: OverlapSettings, reading: Reading, output: Output) -> None:
+    """Measure how much of the test set stands in the training set: the best match of every sample, exactly."""
+    from dialoscope.overlap import measure as measure_overlap
 
-    check_apart(out, [corpus, *(train or ()), *(test or ()), hypotheses, references])
-    check_free(out, overwrite=overwrite)
-    check_engine(engine)
-    if hypotheses is None and (metrics is not None or references is not None):
-        given = "--references" if metrics is None else "--metrics"
-        raise UsageError(f"{given} is for scoring a model's responses: give them with --hypotheses, or leave it out.")
-    if within and hypotheses is not None:
-        raise UsageError("--hypotheses needs a test set: leave --within out.")
-    reading = Reading(column, format, on_error, limit, seed, quiet or json)
-    reader = engine if hypotheses is None else "here"  # answers are held against samples in this process
-    splits = {"train_split": train_split, "split": split}
-    known, probes = read_both_at(reader, corpus, train, test, reading, within=within, **splits)
-    names = metrics.replace(",", " ").split() if metrics else PART_METRICS
-    with working("counting shared words", quiet=quiet or json), room_at(engine, master) as room:
-        measured, scores = measure_and_score(
-            room.measure_with_examples,
-            known,
-            probes,
-            scoring=Scoring(hypotheses, references, names, Resampling(seed=seed or 0)),
-            threshold=threshold,
-            unit=unit,
-            settings=Settings(context_turns, tokeniser),
-            choose=lambda found: chosen_examples(found, most=20, threshold=threshold) if out else [],
-        )
-    unread = left_out(known, probes)
-    if out is not None:
-        kept = {"contamination": scores, "left_out": unread}
-        write_result(measured, out, threshold=threshold, overwrite=overwrite, **kept)  # type: ignore[arg-type]
-    if json:
-        print_json({**measured_data(measured.result, threshold=threshold, contamination=scores), **unread})
-        return
-    print_measured(measured.result, scores, threshold, out)
-    print_left_out(unread)
+    check_output(output, [*(corpus or ()), *reading.paths, settings.hypotheses, settings.references])
+    data = reading.load(corpus, output)
+    with working("counting shared words", quiet=output.is_quiet):
+        result = measure_overlap(data, settings=settings)
+    given = " ".join(map(quote, corpus or ())) or f"--train {quote(reading.train[0])} --test {quote(reading.test[0])}"
+    finish(result, output, next_command=f"dialoscope overlap filter {given} --out clean/")
+
+
+command(
+    app, "measure", measure, examples=["overlap measure dailydialog/", "overlap measure --train a.jsonl --test b.jsonl"]
+)
 
 
 @app.command(

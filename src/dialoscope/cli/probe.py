@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from rich.console import Console
 
-from dialoscope.atomic import check_free, user_cache
 from dialoscope.cli.console import (
     Format,
     Json,
@@ -24,6 +23,7 @@ from dialoscope.cli.console import (
 from dialoscope.cli.model import BatchSize, Dtype, named_paths
 from dialoscope.cli.train import Device
 from dialoscope.errors import UsageError, unknown_name
+from dialoscope.files import check_free, user_cache
 
 if TYPE_CHECKING:
     from dialoscope.corpus import Corpus

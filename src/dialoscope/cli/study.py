@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dialoscope.atomic import check_free, whole_file
 from dialoscope.cli.console import Json, Quiet, complain, print_json, print_table
 from dialoscope.cli.model import named_paths
 from dialoscope.cli.steps import StepBars
 from dialoscope.errors import UsageError, unknown_name
+from dialoscope.files import check_free, whole_file
 
 if TYPE_CHECKING:
     from dialoscope.study import Compared, Step, Study

@@ -113,6 +113,26 @@ class Corpus:
                 raise CorpusError(f"dialogue {number} ({dialogue.id or 'no id'}): {bad}") from bad
         return cls(columns.table(), name=name)
 
+    @classmethod
+    def of_texts(cls, train: Sequence[str], test: Sequence[str] | None = None, *, name: str = "texts") -> Corpus:
+        """Build a corpus from plain texts: each text is a dialogue of one turn.
+
+        >>> Corpus.of_texts(["a b c"], ["a b d"]).splits
+        {'train': 1, 'test': 1}
+        """
+        sides = {"all": train} if test is None else {"train": train, "test": test}
+        for side, texts in sides.items():
+            if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+                raise UsageError(f"of_texts takes lists of texts, found something else in {side}.")
+        return cls.of(
+            (
+                Dialogue((Turn("", text),), id=f"{split}-{number}", split=split)
+                for split, texts in sides.items()
+                for number, text in enumerate(texts, 1)
+            ),
+            name=name,
+        )
+
     def __len__(self) -> int:
         return int(self.table.num_rows)
 

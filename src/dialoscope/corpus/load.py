@@ -5,8 +5,9 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from itertools import islice
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,13 +24,13 @@ from dialoscope.corpus.dialogue import Corpus, Dialogue
 from dialoscope.corpus.formats import FORMATS, detect, format_named
 from dialoscope.corpus.hub import dataset_parts, hub_parts, is_dataset, is_saved
 from dialoscope.corpus.readers import Item, Part
-from dialoscope.corpus.split import split_of
+from dialoscope.corpus.split import canonical, split_of
 from dialoscope.corpus.streams import BadRecord, LeftOut, Source, plain_name
 from dialoscope.corpus.write import MARKER
 from dialoscope.errors import CorpusError, MissingExtraError, UsageError, unknown_name
+from dialoscope.progress import Progress  # of bytes
 
 OnError = Literal["fail", "skip"]
-Progress = Callable[[int, int], None]  # bytes read so far, bytes in all
 MOST_PROBLEMS = 100  # problems kept word by word; the counts are complete
 DATA_ENDING = re.compile(r"(\.ascii)?\.(jsonl|json|ndjson|csv|tsv|tab|txt|parquet|xml)$")
 NO_DATA = re.compile(
@@ -62,8 +64,14 @@ class Account:
         self.skipped[item.reason] += 1
 
 
+Given = str | Path | Sequence[Any]  # a path, a name, or records as the lines of a JSONL file have them
+
+
 def load(
-    *paths: str | Path,
+    *sources: Given,
+    train: Given | Sequence[Given] | None = None,
+    test: Given | Sequence[Given] | None = None,
+    split: str | None = None,
     format: str | None = None,
     on_error: OnError = "fail",
     limit: int | None = None,
@@ -71,19 +79,51 @@ def load(
     progress: Progress | None = None,
     on_problem: Callable[[str], None] | None = None,
 ) -> Corpus:
-    """Read files, folders, saved data sets or built-in corpora into one corpus.
+    """Read files, folders, records or built-in corpora into one corpus.
 
     >>> corpus = load("chats.jsonl")                            # doctest: +SKIP
     >>> corpus = load("dailydialog/", on_error="skip")          # doctest: +SKIP
-    >>> corpus = load("concierge")                              # built in, no download   # doctest: +SKIP
+    >>> corpus = load(train="a.jsonl", test="b.jsonl")          # two files as one corpus   # doctest: +SKIP
+    >>> corpus = load([{"messages": [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]}])
+    >>> corpus = load("concierge", split="test")                # built in, no download   # doctest: +SKIP
 
     `on_error="fail"` stops at the first bad record with its file and line; `"skip"` counts bad records by reason in
-    `Corpus.skipped` and tells each one to `on_problem`. `limit` stops after so many dialogues of each split.
+    `Corpus.skipped` and passes each to `on_problem`. `limit` stops after this many dialogues of each split.
     """
-    if not all(map(str, paths)) or not paths:
-        raise UsageError("Give at least one path or corpus name.")
     if on_error not in ("fail", "skip"):
         raise unknown_name("value for on_error", str(on_error), ["fail", "skip"])
+    options = {"format": format, "on_error": on_error, "limit": limit, "progress": progress, "on_problem": on_problem}
+    if train is not None or test is not None:
+        if sources:
+            raise UsageError("Give one corpus, or training and test data with train= and test=; not both.")
+        corpus = _two_sides(train, test, name, options)
+    elif len(sources) == 1 and is_records(sources[0]):
+        corpus = _load_records(sources[0], name or "records", options)  # type: ignore[arg-type]
+    else:
+        corpus = _load_paths(sources, name, **options)  # type: ignore[arg-type]
+    return corpus if split is None else corpus.split(*(canonical(each) for each in split.replace(" ", "").split(",")))
+
+
+def is_records(source: object) -> bool:
+    """Whether something is a list of records or dialogues rather than a path."""
+    return isinstance(source, Sequence) and not isinstance(source, str | bytes | Path)
+
+
+def _load_paths(
+    paths: Sequence[str | Path],
+    name: str | None,
+    *,
+    format: str | None,
+    on_error: OnError,
+    limit: int | None,
+    progress: Progress | None,
+    on_problem: Callable[[str], None] | None,
+) -> Corpus:
+    wrong = next((each for each in paths if not isinstance(each, str | Path)), None)
+    if wrong is not None:
+        raise UsageError(f"load takes paths, names or a list of records, found {type(wrong).__name__}.")
+    if not all(map(str, paths)) or not paths:
+        raise UsageError("Give at least one path or corpus name.")
     account = Account(on_error, on_problem=on_problem or (lambda problem: None))
     parts, ignored = find_parts(paths, format, account)
     table = _read(parts, account, limit, progress)
@@ -98,6 +138,51 @@ def load(
         problems=tuple(account.problems),
         ignored=ignored,
     )
+
+
+def _load_records(records: Sequence[Any], name: str, options: Mapping[str, Any]) -> Corpus:
+    """Records go the way of a JSONL file, so that both give the same corpus."""
+    if not records:
+        raise CorpusError("The list of records is empty.")
+    if all(isinstance(each, Dialogue) for each in records):
+        return Corpus.of(records, name=name)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{name}.jsonl"
+        try:
+            path.write_bytes(b"".join(orjson.dumps(each) + b"\n" for each in records))
+        except TypeError as error:
+            raise CorpusError(f"Records are what a line of JSON can hold; {error}.") from error
+        return _load_paths([path], name, **options)
+
+
+def _two_sides(train: Any, test: Any, name: str | None, options: Mapping[str, Any]) -> Corpus:
+    """Training and test data as one corpus: of a source with several splits, the split of that name."""
+    if train is None or test is None:
+        raise UsageError(f"Give both train= and test=; {'train' if train is None else 'test'} is missing.")
+    sides = [_side(source, split, options) for source, split in ((train, "train"), (test, "test"))]
+    tables = [replace_split(side.table, split) for side, split in zip(sides, ("train", "test"), strict=True)]
+    skipped = Counter(sides[0].skipped) + Counter(sides[1].skipped)
+    return Corpus(
+        pa.concat_tables(tables),
+        name=name or f"{sides[0].name} and {sides[1].name}",
+        format=", ".join(dict.fromkeys(side.format for side in sides)),
+        skipped=dict(skipped),
+        bad_records=sum(side.bad_records for side in sides),
+        problems=tuple(problem for side in sides for problem in side.problems),
+        ignored={file: why for side in sides for file, why in side.ignored.items()},
+    )
+
+
+def _side(source: Any, split: str, options: Mapping[str, Any]) -> Corpus:
+    is_several = is_records(source) and all(isinstance(each, str | Path) for each in source)
+    corpus = load(*(source if is_several else [source]), **options)
+    return corpus.split(split) if len(corpus.splits) > 1 and split in corpus.splits else corpus
+
+
+def replace_split(table: pa.Table, split: str) -> pa.Table:
+    """The same dialogues, all in one split."""
+    at = table.schema.get_field_index("split")
+    return table.set_column(at, "split", pa.array([split] * table.num_rows, pa.string()))
 
 
 def from_dataset(data: Any, *, name: str = "dataset") -> Corpus:

@@ -1,11 +1,17 @@
-"""Which split a file belongs to, and new splits by whole dialogue."""
+"""The one rule for splits: which split a file belongs to, and which splits answer a question.
+
+A corpus that has the splits a question needs is used as it is. A corpus of one split is compared with itself
+(overlap), measured whole (distract), or split by dialogue, 80/10/10, by the seed (whatever fits something).
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +27,13 @@ SPLIT_NAMES = {
     "dev": "validation",
     "validation": "validation",
     "test": "test",
+    "eval": "test",
+    "evaluation": "test",
+    "holdout": "test",
+    "heldout": "test",
 }
+WHOLE = "all"  # the split of dialogues whose file names none
+SHARE_HELD_OUT = 0.1  # of a corpus of one split, for validation; as much again for the test
 
 
 def split_of(path: Path, root: Path) -> str:
@@ -66,3 +78,106 @@ def sample_dialogues(corpus: Corpus, count: int, *, seed: int) -> Corpus:
         places = np.flatnonzero(splits == name)
         kept.append(rng.choice(places, size=min(count, len(places)), replace=False))
     return corpus.select(np.sort(np.concatenate(kept)))
+
+
+Alone = Literal["itself", "whole", "split"]  # what a question does with a corpus of one split
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Which dialogues of a corpus answer a question, and which are compared with or learnt from."""
+
+    measured: Corpus
+    reference: Corpus  # training dialogues; the corpus itself where it has one split only
+    validation: Corpus | None
+    sizes: Mapping[str, int]  # dialogues by part, as a result has them: {"train": 4000, "test": 500}
+    used: str  # one sentence: which dialogues were used for what
+    is_same: bool = False  # the measured dialogues are the first ones of `reference`
+
+
+def split_for(
+    corpus: Corpus,
+    *,
+    alone: Alone,
+    split: str | None = None,
+    usual: str = "test",
+    train_split: str | None = None,
+    needs_validation: bool = False,
+    limit: int | None = None,
+    seed: int = 0,
+) -> Parts:
+    """Choose the dialogues that a question measures and those that it compares with or learns from.
+
+    `split` and `train_split` name other splits than the usual ones. `limit` cuts the measured split only, after
+    splitting. `alone` says what is done with a corpus of one split.
+
+    >>> split_for(corpus, alone="itself").used                          # doctest: +SKIP
+    'Measured: test, 500 dialogues. Compared with: train, 4,000 dialogues.'
+    """
+    names = {kind: canonical(name) for kind, name in (("measured", split or usual), ("train", train_split or "train"))}
+    is_alone = len(corpus.splits) == 1
+    if is_alone and alone != "split" and names["measured"] in (usual, *corpus.splits) and train_split is None:
+        return _alone(corpus, alone, limit, split)
+    rule = ""
+    if is_alone and not {names["measured"], names["train"]} <= set(corpus.splits):
+        corpus = split_evenly(corpus, seed=seed)
+        rule = f" The corpus has one split: its dialogues were split 80/10/10 with seed {seed}."
+    measured = _named_split(corpus, names["measured"], "split")
+    measured = measured if limit is None else measured[:limit]
+    training = _named_split(corpus, names["train"], "train_split")
+    validation = _named_split(corpus, "validation", None) if needs_validation else None
+    verb = "Compared with" if alone == "itself" else "Training"
+    used = f"Measured: {_sized(names['measured'], measured)}. {verb}: {_sized(names['train'], training)}."
+    sizes = {names["train"]: len(training), names["measured"]: len(measured)}
+    if validation is not None:
+        used += f" Validation: {_sized('validation', validation)}."
+        sizes = {"train": len(training), "validation": len(validation), names["measured"]: len(measured)}
+    return Parts(measured, training, validation, sizes, used + rule)
+
+
+def split_evenly(corpus: Corpus, *, seed: int) -> Corpus:
+    """A corpus of one split as training, validation and test, 80/10/10, by whole dialogue; others unchanged."""
+    if len(corpus.splits) > 1:
+        return corpus
+    held_out = round(len(corpus) * SHARE_HELD_OUT)
+    if not held_out:
+        raise UsageError(f"{corpus.name} has one split with {len(corpus)} dialogues; 80/10/10 takes at least 10.")
+    return resplit(corpus, validation=held_out, test=held_out, seed=seed)
+
+
+def canonical(name: str) -> str:
+    """The usual name of a split: `dev` is `validation`, `eval` is `test`."""
+    return SPLIT_NAMES.get(name.lower(), name)
+
+
+def _alone(corpus: Corpus, alone: Alone, limit: int | None, split: str | None) -> Parts:
+    """One split: measured whole, against itself or with distractions from its other dialogues."""
+    name = next(iter(corpus.splits))
+    if split is not None and canonical(split) != name:
+        raise _no_split(corpus, canonical(split), "split")
+    measured = corpus if limit is None else corpus[:limit]
+    how = "compared with itself" if alone == "itself" else "measured whole"
+    used = f"The corpus has one split ({_sized(name, corpus)}) and was {how}."
+    used += f" Measured: the first {len(measured):,}." if len(measured) < len(corpus) else ""
+    return Parts(measured, corpus, None, {name: len(measured)}, used, is_same=True)
+
+
+def _named_split(corpus: Corpus, name: str, option: str | None) -> Corpus:
+    if name not in corpus.splits:
+        raise _no_split(corpus, name, option)
+    return corpus.split(name)
+
+
+def _no_split(corpus: Corpus, name: str, option: str | None) -> UsageError:
+    """The splits that are there, and the option that helps; names are those of the command line."""
+    present = ", ".join(corpus.splits) or "none, for the corpus is empty"
+    helps = {
+        "split": "Name another with --split, or give --test FILE.",
+        "train_split": "Name another with --train-split, or give --train FILE.",
+        None: "'dialoscope overlap clean' makes splits; a corpus of one split is split by itself.",
+    }
+    return UsageError(f"{corpus.name} has no {name} split. Found: {present}. {helps[option]}")
+
+
+def _sized(name: str, corpus: Corpus) -> str:
+    return f"{name}, {len(corpus):,} dialogue{'' if len(corpus) == 1 else 's'}"

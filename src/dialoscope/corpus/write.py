@@ -16,11 +16,11 @@ from typing import Any
 import orjson
 import pyarrow.parquet as pq
 
-from dialoscope.atomic import contents, whole_file, whole_folder
 from dialoscope.corpus.columns import encode_labels
 from dialoscope.corpus.dialogue import Corpus, Dialogue, Labels, Turn
 from dialoscope.corpus.readers.text import COMPANION, END
 from dialoscope.errors import MissingExtraError, OutputError, unknown_name
+from dialoscope.files import contents, whole_file, whole_folder
 from dialoscope.record import version
 
 Write = Callable[[Corpus, Path], None]

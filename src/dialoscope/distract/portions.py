@@ -15,8 +15,8 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dialoscope.atomic import whole_file
 from dialoscope.distract.sets import Case, DistractingSet
+from dialoscope.files import whole_file
 from dialoscope.model.protocol import DialogueModel
 from dialoscope.record import version
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import orjson
 
-from dialoscope.atomic import whole_folder
 from dialoscope.corpus.turns import Said
 from dialoscope.distract.sets import Case, DistractingSet
 from dialoscope.errors import CorpusError, OutputError, UsageError
+from dialoscope.files import whole_folder
 
 INDEX = "sets.json"
 KIND = "dialoscope-distracting-sets"

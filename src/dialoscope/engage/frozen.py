@@ -17,13 +17,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dialoscope.atomic import whole_file
 from dialoscope.engage.encoder import Encoder, Progress
 from dialoscope.engage.examples import Examples, Ints, joined, runs
 from dialoscope.engage.live import Calibration
 from dialoscope.engage.predictor import Predictor, activated, loss_of, readings, window_means
 from dialoscope.engage.protocol import Floats
 from dialoscope.engage.settings import Settings
+from dialoscope.files import whole_file
 
 PENALTIES = tuple(10.0**power for power in range(-4, 6))  # per turn's squared error
 STEPS = 100  # of L-BFGS

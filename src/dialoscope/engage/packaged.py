@@ -13,8 +13,8 @@ from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import BinaryIO
 
-from dialoscope.atomic import user_cache, whole_folder
 from dialoscope.errors import UsageError
+from dialoscope.files import user_cache, whole_folder
 from dialoscope.model.vouched import sha256
 
 WEIGHTS = "model.safetensors"

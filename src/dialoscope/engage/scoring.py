@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dialoscope.atomic import whole_file
 from dialoscope.corpus import Corpus
 from dialoscope.corpus.turns import conversation
 from dialoscope.engage.examples import runs
+from dialoscope.files import whole_file
 
 if TYPE_CHECKING:
     from dialoscope.engage.predictor import Predictor

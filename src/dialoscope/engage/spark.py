@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import dataset
 
-from dialoscope.atomic import contents, whole_folder
 from dialoscope.errors import CorpusError, OutputError, UsageError
+from dialoscope.files import contents, whole_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dialoscope.atomic import whole_folder
 from dialoscope.engage.settings import Settings
 from dialoscope.errors import DialoscopeError, ModelError, OutputError
+from dialoscope.files import whole_folder
 from dialoscope.model.vouched import read_json, sha256, vouched_files
 from dialoscope.record import version
 

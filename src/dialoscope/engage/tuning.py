@@ -22,7 +22,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from dialoscope.atomic import MARK, restore, whole_file
 from dialoscope.engage import storage
 from dialoscope.engage.encoder import Encoder
 from dialoscope.engage.examples import Examples, Ints
@@ -32,6 +31,7 @@ from dialoscope.engage.protocol import Dialogue, Floats
 from dialoscope.engage.settings import Recipe, Settings
 from dialoscope.engage.tokens import Tokens
 from dialoscope.errors import ModelError, OutputError, TrainingError, UsageError, unknown_name
+from dialoscope.files import MARK, restore, whole_file
 from dialoscope.model.learner import give_back, is_out_of_memory, memory_of, seed_step
 
 SELECTIONS = ("valloss", "human")

@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dialoscope.atomic import whole_folder
 from dialoscope.errors import DialoscopeError, ModelError, OutputError, UsageError, unknown_name
+from dialoscope.files import whole_folder
 from dialoscope.model.settings import Settings
 from dialoscope.model.vocabulary import Vocabulary
 from dialoscope.model.vouched import read_json, sha256, vouched_files

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dialoscope.errors import MissingExtraError, UsageError
 from dialoscope.model.checkpoint import is_checkpoint, load_model
+from dialoscope.model.options import ModelOptions
 from dialoscope.model.protocol import DialogueModel
 
 if TYPE_CHECKING:
@@ -54,6 +56,32 @@ def load(
         "window": window, "joining": joining, "separator": separator, "layer": layer, "pooling": pooling,
     }  # fmt: skip
     return load_huggingface(path_or_name, batch_size=batch_size, quiet=quiet, **options, **reading)
+
+
+def open_models(
+    models: Mapping[str, Any], options: ModelOptions, *, quiet: bool = False, **reading: Any
+) -> dict[str, DialogueModel]:
+    """Models by name: each may be a path, a hub name, a loaded model, or a (model, tokenizer) pair of transformers.
+
+    `reading` says how Hugging Face models read and encode contexts (see `load`).
+    """
+    if not isinstance(models, Mapping) or not models:
+        raise UsageError('Give models by name: models={"mine": "runs/mine"}.')
+    opened: dict[str, DialogueModel] = {}
+    for name, model in models.items():
+        if isinstance(model, str | Path):
+            how = {"device": options.device, "dtype": options.dtype, "batch_size": options.batch_size}
+            opened[name] = load(model, quiet=quiet, **how, **reading)
+        elif isinstance(model, tuple) and len(model) == 2:
+            from dialoscope.model.huggingface import wrap_pretrained
+
+            opened[name] = wrap_pretrained(*model, batch_size=options.batch_size, **reading)
+        elif hasattr(model, "log_likelihood") or hasattr(model, "encode"):
+            opened[name] = model
+        else:
+            wanted = "a path, a name, a loaded model or a (model, tokenizer) pair"
+            raise UsageError(f"models['{name}'] takes {wanted}, found {type(model).__name__}.")
+    return opened
 
 
 def check_model(path_or_name: str | Path) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
-from dialoscope.atomic import whole_file
+from dialoscope.files import whole_file
 
 if TYPE_CHECKING:
     from accelerate import Accelerator

@@ -25,9 +25,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dialoscope.atomic import MARK, restore
 from dialoscope.corpus import Corpus
 from dialoscope.errors import OutputError, TrainingError
+from dialoscope.files import MARK, restore
 from dialoscope.model import graphs
 from dialoscope.model.batch import Batch
 from dialoscope.model.batching import batches, collate_all

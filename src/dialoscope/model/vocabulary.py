@@ -112,7 +112,7 @@ class Vocabulary:
 
     def save(self, path: str | Path) -> None:
         """Write the vocabulary to a JSON file."""
-        from dialoscope.atomic import whole_file
+        from dialoscope.files import whole_file
 
         with whole_file(path) as unfinished:
             unfinished.write_text(self.to_json(), encoding="utf-8")

@@ -1,28 +1,39 @@
-"""Is the test set in the training set? Measure it, clean it, split it again."""
+"""Is the test set in the training set? Measure it, clean it, split it again.
 
-from dialoscope.overlap.clean import Cleaned, clean
-from dialoscope.overlap.contamination import Contamination, contamination, hypothesis_pairs
-from dialoscope.overlap.filter import Filtered, filter
-from dialoscope.overlap.measure import Settings, measure
-from dialoscope.overlap.output import read_result, write_cleaned, write_filtered, write_result
-from dialoscope.overlap.pairs import OverlapPairs, pairs
-from dialoscope.overlap.result import OverlapResult
+Names are imported when they are first used.
+"""
+
+from typing import TYPE_CHECKING
+
+from dialoscope.lazy import make_lazy
+
+if TYPE_CHECKING:
+    from dialoscope.overlap.clean import Cleaned, clean
+    from dialoscope.overlap.filter import Filtered, filter
+    from dialoscope.overlap.measure import measure
+    from dialoscope.overlap.pairs import OverlapPairs, pairs
+    from dialoscope.overlap.result import OverlapResult
+    from dialoscope.overlap.settings import OverlapSettings
 
 __all__ = [
     "Cleaned",
-    "Contamination",
     "Filtered",
     "OverlapPairs",
     "OverlapResult",
-    "Settings",
+    "OverlapSettings",
     "clean",
-    "contamination",
     "filter",
-    "hypothesis_pairs",
     "measure",
     "pairs",
-    "read_result",
-    "write_cleaned",
-    "write_filtered",
-    "write_result",
 ]
+make_lazy(
+    __name__,
+    {
+        "clean": ("Cleaned", "clean"),
+        "filter": ("Filtered", "filter"),
+        "measure": ("measure",),
+        "pairs": ("OverlapPairs", "pairs"),
+        "result": ("OverlapResult",),
+        "settings": ("OverlapSettings",),
+    },
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
-from dialoscope.atomic import whole_file
 from dialoscope.corpus import Corpus
 from dialoscope.corpus.write import write_messages
-from dialoscope.errors import OutputError, UsageError
+from dialoscope.errors import UsageError
+from dialoscope.files import whole_file
 from dialoscope.overlap.clean import Cleaned
 from dialoscope.overlap.contamination import Contamination
 from dialoscope.overlap.filter import Filtered
@@ -28,21 +28,6 @@ from dialoscope.report import Run, read_run, write_run
 
 MATCHES = "matches.parquet"
 TABLE_WRITERS = {".parquet": pq.write_table, ".csv": pc.write_csv}
-
-
-def check_apart(out: Path | None, inputs: Sequence[str | Path | None]) -> None:
-    """A result never replaces what it is made of, nor lies in it, where the next run would read it."""
-    if out is None:
-        return
-    place = out.expanduser().resolve()
-    for given in inputs:
-        path = Path(given or "").expanduser()
-        if given is None or not path.exists():  # a built-in corpus, a hub's name; what is missing is told on reading
-            continue
-        source = path.resolve()
-        if place == source or place in source.parents or source in place.parents:
-            how = "is" if place == source else "contains" if place in source.parents else "lies in"
-            raise OutputError(f"--out {out} {how} the input {given}. Give a place outside of what is read.")
 
 
 def check_ending(path: Path | None) -> None:

@@ -1,137 +1,222 @@
-"""What was measured: a ratio and a match for every unit, which can be thresholded again without a rerun."""
+"""The best match of every test unit, and the numbers that follow from it; thresholds can be changed afterwards."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dialoscope.metrics import mean_score
-from dialoscope.overlap.best import Ratios
-from dialoscope.overlap.scan import Ints
-from dialoscope.record import Origin, Score
+from dialoscope.metrics import Pairs, mean_score
+from dialoscope.overlap.responses import score_responses
+from dialoscope.overlap.settings import OverlapSettings
+from dialoscope.overlap.sides import Side
+from dialoscope.record import Score, Scores, by_path, path
+from dialoscope.report import Column, Section, Table
+from dialoscope.report.cell import Cell
+from dialoscope.report.items import Items
+from dialoscope.report.result import Result, documented, kept
+from dialoscope.report.verdict import Verdict, judge
 
 THRESHOLDS = (0.5, 0.6, 0.75, 0.8, 0.9, 0.99)
-LEAK = 0.8  # over this an item counts as leaked, as in Figure 2 of the paper
-PARTS = ("turn", "sample")  # units of which a dialogue has several
+CONCERN = 0.01  # share of leaked units from which a benchmark is doubtful
+COLUMNS = {
+    "part": "the part of the data that the unit belongs to",
+    "id": "id of the unit; sample and turn ids end in # and the number of the turn",
+    "dialogue": "row of the unit's dialogue in its part, from 0",
+    "ratio": "highest overlap with a unit of the other side, from 0 to 1",
+    "match_id": "id of the first unit of the other side that reaches this ratio; null for none",
+    "match": "row of that unit, from 0; -1 for none",
+}
+Floats = np.ndarray[Any, np.dtype[np.float64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True, eq=False)
-class OverlapResult:
-    """Overlap of test units with a training set, or of the units of one corpus with the rest of it."""
+class Matches:
+    """The best match of every measured unit: its ratio, its row (-1 for none) and its id (null for none)."""
 
-    ratio: Ratios  # (test units,) best overlap
-    match: Ints  # (test units,) the first training unit that reaches it, or -1
-    n_train: int
-    origin: Origin
-    unit: str = "sample"
-    is_within: bool = False  # each unit against the rest of its own corpus
-    ids: pa.ChunkedArray | None = None  # of the test units
-    partners: pa.ChunkedArray | None = None  # id of each match, or null
+    ratio: Floats
+    match: np.ndarray[Any, np.dtype[np.int64]]
+    partners: pa.ChunkedArray
+
+
+@dataclass(frozen=True)
+class Match:
+    """A unit and the one it overlaps with most, as text: one text each, or context and response."""
+
+    id: str
+    partner: str
+    ratio: float
+    texts: tuple[str, ...]
+    partner_texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class OverlapResult(Result):
+    """Overlap of test units with a training set, or of the units of one split with the rest of it."""
+
+    instrument: ClassVar[str] = "overlap"
+    settings_class: ClassVar[type[OverlapSettings]] = OverlapSettings
+
+    settings: OverlapSettings
+    matches: pa.Table  # COLUMNS
+    measured: tuple[str, ...]  # parts
+    unit: str
+    is_within: bool
+    n_reference: int
+    examples: tuple[Match, ...] = ()
+    responses: Mapping[str, Mapping[str, Score]] = field(default_factory=dict)  # part -> metric -> score
+    notes: tuple[str, ...] = ()
+    reason: str | None = None  # why nothing was measured
 
     @property
-    def n_test(self) -> int:
-        """Number of test units."""
-        return len(self.ratio)
+    def table(self) -> pa.Table:
+        """One row for each measured unit (COLUMNS)."""
+        return self.matches
+
+    @cached_property
+    def ratio(self) -> Floats:
+        """The best overlap of each measured unit."""
+        return np.asarray(self.matches["ratio"].to_numpy())
+
+    @property
+    def match(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The row of each unit's match; -1 for none."""
+        return np.asarray(self.matches["match"].to_numpy())
+
+    def share_over(self, threshold: float, part: str | None = None) -> Score:
+        """Share of a part's units strictly over a threshold, with an interval over dialogues."""
+        return self._mean(lambda ratio: ratio > threshold, part or self.measured[0])
 
     def is_over(self, threshold: float) -> Flags:
-        """Which test units are strictly over a threshold."""
+        """Which units are strictly over a threshold."""
         return np.asarray(self.ratio > threshold)
 
-    def count_over(self, threshold: float) -> int:
-        """Test units strictly over a threshold."""
-        return int(self.is_over(threshold).sum())
+    def count_over(self, threshold: float, part: str | None = None) -> int:
+        """Units of a part strictly over a threshold."""
+        return int((self._ratios(part or self.measured[0]) > threshold).sum())
 
-    def share_over(self, threshold: float) -> float:
-        """Share of test units strictly over a threshold."""
-        return self.count_over(threshold) / self.n_test if self.n_test else 0.0
+    def count_identical(self, part: str | None = None) -> int:
+        """Units of a part with a ratio of exactly 1."""
+        return int((self._ratios(part or self.measured[0]) == 1).sum())
 
-    def share(self, threshold: float) -> Score:
-        """The same share as a score: with n, and with an interval over dialogues."""
-        if threshold not in self._shares:
-            self._shares[threshold] = self._mean(self.is_over(threshold))
-        return self._shares[threshold]
+    def at(self, threshold: float) -> OverlapResult:
+        """The same result with another threshold for leaked units; nothing is measured again."""
+        return replace(self, settings=replace(self.settings, leak=threshold))
 
-    @cached_property
-    def _shares(self) -> dict[float, Score]:
-        """Those that were asked for: the numbers, the verdict and the table of a page need the same ones."""
-        return {}
+    @kept
+    def scores(self) -> Scores:
+        """Shares over each threshold, identical units, the mean ratio, and the responses' scores on each part."""
+        return by_path(self._named_scores())
 
-    def _mean(self, values: Flags | Ratios) -> Score:
-        return mean_score(values, clusters=self._dialogues, origin=self.origin)
+    def _named_scores(self) -> Iterator[tuple[tuple[str, str, str], Score]]:
+        for part in self.measured:
+            for threshold in sorted({*THRESHOLDS, self.settings.leak}):
+                yield ("ratio", part, f"share_over_{threshold:g}"), self.share_over(threshold, part)
+            yield ("ratio", part, "identical_share"), self._mean(lambda ratio: ratio == 1, part)
+            yield ("ratio", part, "mean_ratio"), self._mean(lambda ratio: ratio, part)
+        for part, scores in self.responses.items():
+            for metric, score in scores.items():
+                yield ("responses", part, metric), score
 
-    @cached_property
-    def _dialogues(self) -> Ints | None:
-        """The dialogue of each unit, as a number; None where every unit is one of its own.
+    def items(self) -> dict[str, Items]:
+        """Each unit's flag at the threshold, and its ratio."""
+        found = {}
+        for part in self.measured:
+            rows = self._rows(part)
+            keys = [(each,) for each in rows["id"].to_pylist()]
+            dialogues = [str(each) for each in rows["dialogue"].to_pylist()]
+            ratio = self._ratios(part)
+            leak = f"share_over_{self.settings.leak:g}"
+            found[path("ratio", part, leak)] = Items.mean_of(keys, dialogues, ratio > self.settings.leak)
+            found[path("ratio", part, "mean_ratio")] = Items.mean_of(keys, dialogues, ratio)
+        return found
 
-        Parts of dialogues are called `dialogue#3`; a whole dialogue, or the row of a table, may have a # of its own.
-        """
-        if self.ids is None or self.unit not in PARTS:
-            return None
-        names = pc.replace_substring_regex(self.ids, r"#\d+$", "").combine_chunks()
-        return np.asarray(names.dictionary_encode().indices, dtype=np.int64)
+    @kept
+    def verdicts(self) -> list[Verdict]:
+        """How much of each part leaks."""
+        return [self._judged(part) for part in self.measured]
 
-    @property
-    def identical(self) -> int:
-        """Test units with a ratio of exactly 1."""
-        return int((self.ratio == 1).sum())
+    def _judged(self, part: str) -> Verdict:
+        share = self.share_over(self.settings.leak, part)
+        other = f"another {self.unit}" if self.is_within else f"a training {self.unit}"
+        where = f"of the {part} {self.unit}s" if not self.is_within else f"of the {self.unit}s"
+        text = "" if share.value is None else f"{share.value:.1%} {where} nearly repeat {other}."
+        return judge(share, path("ratio", part, f"share_over_{self.settings.leak:g}"), text=text, concern_over=CONCERN)
 
-    @property
-    def identical_share(self) -> float:
-        """Share of test units with a ratio of exactly 1."""
-        return self.identical / self.n_test if self.n_test else 0.0
+    def with_responses(self, pairs: Pairs) -> OverlapResult:
+        """The same result with a model's responses scored on the whole part, its clean units and its leaked units."""
+        responses, notes = score_responses(self, pairs)
+        return replace(self, responses=responses, notes=notes)
 
-    def histogram(self) -> tuple[list[float], list[int]]:
+    def section(self) -> Section:
+        """How much leaks, how it is spread, and which unit matched which."""
+        from dialoscope.overlap.section import section_of
+
+        return section_of(self)
+
+    def summary(self) -> Table:
+        """Units over each threshold, by part."""
+        rows: list[list[Cell]] = [
+            [part, f"over {each:g}", self.count_over(each, part), self.share_over(each, part)]
+            for part in self.measured
+            for each in reversed(with_threshold(self.settings.leak))
+        ]
+        return Table(["part", "ratio", f"{self.unit}s", Column("share", ".1%")], rows, "Units by their best overlap")
+
+    def example(self) -> str:
+        """The closest pair of texts."""
+        for match in self.examples:
+            response = f'"{match.texts[-1]}"\n  repeats\n"{match.partner_texts[-1]}"'
+            return f"{match.id} and {match.partner}, ratio {match.ratio:.2f}:\n{response}"
+        return ""
+
+    def histogram(self, part: str | None = None) -> tuple[list[float], list[int]]:
         """Edges and counts in bins of 0.05; the last bin holds ratios from 0.95 up to and including 1."""
         edges = np.arange(0, 21) / 20
-        counts, _ = np.histogram(self.ratio, bins=edges)
+        counts, _ = np.histogram(self._ratios(part or self.measured[0]), bins=edges)
         return edges.tolist(), counts.tolist()
 
-    def closest(self, threshold: float, most: int | None = None) -> Ints:
-        """Places of the units strictly over a threshold, the highest ratio first and the first of equals before."""
-        order = np.argsort(-self.ratio, kind="stable")
-        return np.asarray(order[: min(self.count_over(threshold), self.n_test if most is None else most)])
+    def closest(self, most: int | None = None) -> pa.Table:
+        """The units over the threshold, the highest ratio first and the first of equals before."""
+        order = np.argsort(-self.ratio, kind="stable")[: int(self.is_over(self.settings.leak).sum())]
+        return self.matches.take(pa.array(order[:most]))
 
-    def table(self) -> pa.Table:
-        """One row for each test unit: its id, its ratio, the id of its match and the match's place."""
-        ids = self.ids if self.ids is not None else _places(np.arange(self.n_test))
-        partners = self.partners if self.partners is not None else _places(self.match)
-        return pa.table({"id": ids, "ratio": self.ratio, "match_id": partners, "match": self.match})
+    def _rows(self, part: str) -> pa.Table:
+        return self.matches.filter(pc.equal(self.matches["part"], part))
 
-    def to_dict(self, thresholds: Sequence[float] = THRESHOLDS) -> dict[str, Any]:
-        """The result as JSON has it."""
-        edges, counts = self.histogram()
-        shares = {str(threshold): self.share(threshold) for threshold in thresholds}
-        means = {"identical_share": self._mean(self.ratio == 1), "mean": self._mean(self.ratio)}
-        named = {f"share_over {name}": share for name, share in shares.items()} | means
-        return {
-            "unit": self.unit,
-            "is_within": self.is_within,
-            "n_train": self.n_train,
-            "n_test": self.n_test,
-            "identical": self.identical,
-            "identical_share": self.identical_share,
-            "share_over": {name: share.value or 0.0 for name, share in shares.items()},
-            "share_over_intervals": {name: share.interval for name, share in shares.items()},
-            "mean": float(self.ratio.mean()) if self.n_test else None,
-            "intervals": {name: one.interval for name, one in means.items()},
-            "reasons": {name: one.interval_reason for name, one in named.items() if one.interval_reason},
-            "histogram": {"edges": edges, "counts": counts, "cumulative": np.cumsum(counts).tolist()},
-            "signature": self.origin.signature,
-        }
+    def _ratios(self, part: str) -> Floats:
+        return np.asarray(self._rows(part)["ratio"].to_numpy())
+
+    def _mean(self, of: Any, part: str) -> Score:
+        if self.reason is not None:
+            return Score.missing(self.reason)
+        rows = self._rows(part)
+        ratio = np.asarray(rows["ratio"].to_numpy())
+        clusters = np.asarray(rows["dialogue"].to_numpy())
+        return mean_score(of(ratio), clusters=clusters, origin=self.origin)
 
 
-def with_threshold(threshold: float) -> tuple[float, ...]:
+def matches_table(part: str, side: Side | None, best: Matches | None) -> pa.Table:
+    """The table of a part's matches; without a side, an empty one."""
+    count = 0 if side is None else len(side)
+    text, number = pa.large_string(), pa.int64()
+    columns: Mapping[str, Any] = {
+        "part": pa.array([part] * count, pa.string()).dictionary_encode().cast(pa.string()),
+        "id": pa.chunked_array([[]], text) if side is None else side.ids.cast(text),
+        "dialogue": pa.array([] if side is None else side.dialogues, number),
+        "ratio": pa.array([] if best is None else best.ratio, pa.float64()),
+        "match_id": pa.chunked_array([[]], text) if best is None else best.partners.cast(text),
+        "match": pa.array([] if best is None else best.match, number),
+    }
+    return documented(pa.table(columns), COLUMNS)
+
+
+def with_threshold(threshold: float) -> Sequence[float]:
     """The usual thresholds and one more, in order."""
-    return tuple(sorted({*THRESHOLDS, threshold}))
-
-
-def _places(places: Ints) -> pa.ChunkedArray:
-    """Names for units that have none: their row from 1, null for no unit."""
-    return pa.chunked_array([pa.array(places + 1, mask=places < 0).cast(pa.large_string())])
+    return sorted({*THRESHOLDS, threshold})

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from dialoscope.atomic import whole_file
 from dialoscope.errors import UsageError
+from dialoscope.files import whole_file
 from dialoscope.model.protocol import Context, DialogueModel, Floats
 from dialoscope.probe.examples import Examples
 from dialoscope.record import version

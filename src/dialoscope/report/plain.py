@@ -18,7 +18,7 @@ def plain(value: Any, where: str = "data") -> Any:
     """Scores, dataclasses and NumPy values as plain JSON; NaN and infinity are refused with their place.
 
     >>> plain({"bleu": Score(0.5, 10)}, "result")
-    {'bleu': {'value': 0.5, 'n': 10, 'interval': None, 'signature': ''}}
+    {'bleu': {'value': 0.5, 'n': 10, 'interval': None, 'reason': None}}
     """
     if value is None or isinstance(value, bool | int):
         return value
@@ -66,10 +66,7 @@ def to_text(value: Any, *, indent: int | None = None) -> str:
 
 def score_from(value: Mapping[str, Any]) -> Score:
     """The score that `Score.to_dict` wrote."""
-    interval = value.get("interval")
-    bounds = None if interval is None else (float(interval[0]), float(interval[1]))
-    reasons = {key: value.get(key) for key in ("reason", "interval_reason")}
-    return Score(value["value"], int(value["n"]), bounds, value.get("signature", ""), **reasons)
+    return Score.from_dict(value)
 
 
 def origin_to_dict(origin: Origin) -> dict[str, Any]:

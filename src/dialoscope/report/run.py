@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dialoscope.atomic import contents, whole_folder
 from dialoscope.errors import OutputError, UsageError
+from dialoscope.files import contents, whole_folder
 from dialoscope.record import SCHEMA_VERSION, Origin
 from dialoscope.report.anchor import free_name
 from dialoscope.report.html import render
@@ -29,7 +29,7 @@ from dialoscope.report.section import Section, Table
 RESULT = "result.json"
 FILES = (RESULT, "section.json", "report.html")
 TABLE_ENDINGS = (".csv", ".tex", ".parquet")
-KEYS = ("schema_version", "instrument", "origin", "data")
+KEYS = ("schema_version", "instrument", "origin")
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,29 @@ def write_run(
 
     `fill` puts the instrument's own files into the folder before anything else is there.
     """
-    out = Path(out)
-    shown = _as_kept(section, origin)
     head = {"schema_version": SCHEMA_VERSION, "instrument": instrument, "origin": origin_to_dict(origin)}
+    return write_result_folder(
+        out, head={**head, "data": plain(data)}, section=section, origin=origin, overwrite=overwrite, fill=fill
+    )
+
+
+def write_result_folder(
+    out: str | Path,
+    *,
+    head: Mapping[str, Any],
+    section: Section,
+    origin: Origin,
+    overwrite: bool,
+    fill: Callable[[Path], None] | None = None,
+) -> Path:
+    """Write a folder with `head` as its result.json, and the section's page and tables."""
+    out, instrument = Path(out), str(head["instrument"])
+    shown, files = _as_kept(section, origin), dict[str, Any]()
     with whole_folder(out, overwrite=overwrite, check=lambda path: _check_run(path, instrument)) as folder:
         if fill is not None:
             fill(folder)
-            head["files"] = sorted(contents(folder))
-        _write_json(folder / RESULT, {**head, "data": plain(data)})
+            files = {"files": sorted(contents(folder))}
+        _write_json(folder / RESULT, {**head, **files})
         _write_json(folder / "section.json", {"schema_version": SCHEMA_VERSION, "section": shown.to_dict()})
         _write_tables(folder / "tables", shown.tables)
         page = render(shown.title, [shown], subtitle=origin.corpus)
@@ -75,15 +90,15 @@ def write_run(
 def read_run(path: str | Path) -> Run:
     """Read a run back from its folder (or from the result.json in it)."""
     folder = Path(path).parent if Path(path).name == RESULT else Path(path)
-    result = _read_json(folder / RESULT)
-    kept = _read_json(folder / "section.json")
+    result = read_json(folder / RESULT)
+    kept = read_json(folder / "section.json")
     missing = [key for key in KEYS if key not in result]
     if missing:
         raise UsageError(f"{folder / RESULT}: expected a Dialoscope result, found no {', '.join(missing)}.")
     try:
         section = Section.from_dict(kept["section"])
         files = tuple(map(str, result.get("files") or ()))
-        return Run(result["instrument"], result["data"], section, origin_from(result["origin"]), files)
+        return Run(result["instrument"], result.get("data", result), section, origin_from(result["origin"]), files)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         found = " ".join(str(error).split())
         raise UsageError(
@@ -97,20 +112,20 @@ def _check_run(out: Path, instrument: str) -> None:
     if foreign:
         reason = f"found other files ({foreign[0]!r})"
         raise OutputError(f"{out}: expected a new folder or an earlier run, {reason}. Give a new folder.")
-    if (found := _read_json(out / RESULT)["instrument"]) != instrument:
+    if (found := read_json(out / RESULT)["instrument"]) != instrument:
         raise OutputError(f"{out}: expected an earlier run of {instrument!r}, found {found!r}. Give a new folder.")
 
 
 def _is_run(out: Path) -> bool:
     try:
-        return isinstance(_read_json(out / RESULT).get("instrument"), str)
+        return isinstance(read_json(out / RESULT).get("instrument"), str)
     except UsageError:
         return False
 
 
 def _foreign_files(out: Path) -> set[str]:
     """Files beside those of a run; a table has three, so that a single one which somebody put there is foreign."""
-    found = contents(out).difference(map(str, _read_json(out / RESULT).get("files") or ()))
+    found = contents(out).difference(map(str, read_json(out / RESULT).get("files") or ()))
     tables = ({f"tables/{Path(file).stem}{ending}" for ending in TABLE_ENDINGS} for file in found)
     return found.difference(FILES, *(files for files in tables if files <= found))
 
@@ -147,7 +162,7 @@ def _write_json(path: Path, value: Mapping[str, Any]) -> None:
     path.write_text(to_text(value, indent=2) + "\n", encoding="utf-8", newline="\n")
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
     """A JSON object whose schema we know."""
     if not path.is_file():
         raise UsageError(f"{path}: expected a file of a Dialoscope run, found none. Runs are made with --out DIR.")
@@ -159,4 +174,6 @@ def _read_json(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path}: expected a Dialoscope file with a schema_version, found something else.")
     if (found := value["schema_version"]) > SCHEMA_VERSION:
         raise UsageError(f"{path}: expected schema_version {SCHEMA_VERSION}, found {found}. Update Dialoscope.")
+    if found < SCHEMA_VERSION:
+        raise UsageError(f"{path}: expected schema_version {SCHEMA_VERSION}, found {found}. Measure again.")
     return value

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from dialoscope.atomic import MARK, whole_file
 from dialoscope.errors import OutputError, UsageError
+from dialoscope.files import MARK, whole_file
 from dialoscope.record import SCHEMA_VERSION, version
 
 BOOK = "study.json"

@@ -22,9 +22,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from dialoscope.atomic import whole_file
 from dialoscope.corpus import Corpus
 from dialoscope.errors import MissingExtraError, UsageError
+from dialoscope.files import whole_file
 from dialoscope.instruments import INSTRUMENTS, Bench, Progress
 from dialoscope.record import Origin
 from dialoscope.report import read_run, render, write_run

@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import dataset
 
-from dialoscope.atomic import contents, whole_folder
 from dialoscope.corpus import Corpus
 from dialoscope.errors import OutputError
+from dialoscope.files import contents, whole_folder
 from dialoscope.overlap.clean import Cleaned, Dropped, clean, drop_in_passes
 from dialoscope.overlap.join import exact_threshold
 from dialoscope.overlap.measure import Match, Measured, Settings, origin_of

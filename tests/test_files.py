@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from dialoscope import atomic
-from dialoscope.atomic import MARK, contents, restore, whole_file, whole_folder
+from dialoscope import files
 from dialoscope.errors import OutputError
+from dialoscope.files import MARK, contents, restore, whole_file, whole_folder
 
 Whole = Callable[[str | Path], AbstractContextManager[Path]]
 
@@ -107,7 +107,7 @@ def test_what_a_library_wrote_for_its_user_alone_is_read_by_whom_the_mask_allows
 SLOW_WRITER = """
 import sys, time
 from pathlib import Path
-from dialoscope.atomic import whole_folder
+from dialoscope.files import whole_folder
 with whole_folder(sys.argv[1]) as unfinished:
     for n in range(100_000):
         (unfinished / f"{n}.txt").write_text("x")
@@ -130,11 +130,11 @@ def test_a_killed_writer_leaves_no_half_folder(tmp_path: Path) -> None:
 
 GENERATIONS = """
 import sys
-from dialoscope import atomic
+from dialoscope import files
 if sys.argv[2] == "two renames":
-    atomic._exchange = lambda new, place: False
+    files._exchange = lambda new, place: False
 for generation in range(int(sys.argv[3])):
-    with atomic.whole_folder(sys.argv[1]) as unfinished:
+    with files.whole_folder(sys.argv[1]) as unfinished:
         for n in range(5):
             (unfinished / f"{n}.txt").write_text(f"{sys.argv[4]} {generation}")
     if generation == 0:
@@ -156,7 +156,7 @@ def assert_whole(out: Path) -> None:
 KILLED_AT_EVERY_STEP = """
 import os, signal, sys
 from pathlib import Path
-from dialoscope.atomic import whole_folder
+from dialoscope.files import whole_folder
 
 def write(generation):
     with whole_folder(sys.argv[1]) as unfinished:
@@ -222,7 +222,7 @@ def without_exchange(new: Path, place: Path) -> bool:
 
 
 def test_without_an_exchange_two_renames_replace_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(atomic, "_exchange", without_exchange)
+    monkeypatch.setattr(files, "_exchange", without_exchange)
     test_a_folder_replaces_the_old_one_whole(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
@@ -233,15 +233,15 @@ def test_a_failure_between_two_renames_puts_the_old_folder_back(
 ) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "old.txt").write_text("old")
-    move = atomic._move
+    move = files._move
 
     def fail_in_the_middle(folder: Path, place: Path) -> bool:
         if folder.name.startswith(MARK) and not place.exists():
             raise failure
         return move(folder, place)
 
-    monkeypatch.setattr(atomic, "_exchange", without_exchange)
-    monkeypatch.setattr(atomic, "_move", fail_in_the_middle)
+    monkeypatch.setattr(files, "_exchange", without_exchange)
+    monkeypatch.setattr(files, "_move", fail_in_the_middle)
     with pytest.raises((OutputError, KeyboardInterrupt)), whole_folder(tmp_path / "out"):
         pass
     assert contents(tmp_path) == {"out/old.txt"}
@@ -249,17 +249,17 @@ def test_a_failure_between_two_renames_puts_the_old_folder_back(
 
 KILLED_BETWEEN_RENAMES = """
 import os, signal, sys
-from dialoscope import atomic
+from dialoscope import files
 
 def killed(folder, place):
     os.kill(os.getpid(), signal.SIGKILL)
 
-with atomic.whole_folder(sys.argv[1]) as unfinished:
+with files.whole_folder(sys.argv[1]) as unfinished:
     (unfinished / "a.txt").write_text("old")
-atomic._exchange = lambda new, place: False
-move = atomic._move
-atomic._move = lambda folder, place: move(folder, place) if place.exists() else killed(folder, place)
-with atomic.whole_folder(sys.argv[1]) as unfinished:
+files._exchange = lambda new, place: False
+move = files._move
+files._move = lambda folder, place: move(folder, place) if place.exists() else killed(folder, place)
+with files.whole_folder(sys.argv[1]) as unfinished:
     (unfinished / "a.txt").write_text("new")
 """
 
@@ -279,7 +279,7 @@ def test_what_a_writer_killed_between_two_renames_set_aside_is_put_back(tmp_path
 
 
 def test_what_was_set_aside_goes_when_the_place_is_taken(tmp_path: Path) -> None:
-    for name, text in (("out", "new"), (f"{atomic._aside(tmp_path / 'out')}1", "old")):
+    for name, text in (("out", "new"), (f"{files._aside(tmp_path / 'out')}1", "old")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.txt").write_text(text)
     restore(tmp_path / "out")
@@ -289,7 +289,7 @@ def test_what_was_set_aside_goes_when_the_place_is_taken(tmp_path: Path) -> None
 
 def test_of_several_set_aside_the_newest_is_put_back(tmp_path: Path) -> None:
     for number, seconds in ((1, 100), (2, 300), (3, 200)):
-        folder = tmp_path / f"{atomic._aside(tmp_path / 'out')}{number}"
+        folder = tmp_path / f"{files._aside(tmp_path / 'out')}{number}"
         folder.mkdir()
         (folder / "a.txt").write_text(str(number))
         os.utime(folder, (seconds, seconds))
@@ -458,7 +458,7 @@ def test_what_a_living_process_is_writing_is_never_deleted(tmp_path: Path) -> No
 
 def test_what_another_machine_or_an_older_version_left_is_never_deleted(tmp_path: Path) -> None:
     (left,) = killed_half_way(tmp_path / "out")
-    elsewhere = left.rename(left.with_name(left.name.replace(atomic._host(), "0" * 12)))
+    elsewhere = left.rename(left.with_name(left.name.replace(files._host(), "0" * 12)))
     (tmp_path / f"{MARK}abcdefgh").touch()
     with whole_folder(tmp_path / "out"):
         pass

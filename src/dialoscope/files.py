@@ -18,7 +18,7 @@ import shutil
 import socket
 import stat
 import tempfile
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -49,6 +49,21 @@ def check_free(out: Path | None, *, overwrite: bool) -> None:
         raise OutputError(f"{out}: this folder is not empty. Give a new one, or --overwrite to replace it.")
     if out.is_file():
         raise OutputError(f"{out}: this file exists. Give a new name, or --overwrite to replace it.")
+
+
+def check_apart(out: Path | None, inputs: Sequence[str | Path | None]) -> None:
+    """A result never replaces what it is made of, nor lies in it, where the next run would read it."""
+    if out is None:
+        return
+    place = out.expanduser().resolve()
+    for given in inputs:
+        path = Path(given or "").expanduser()
+        if given is None or not path.exists():  # a built-in corpus, a hub's name; what is missing is told on reading
+            continue
+        source = path.resolve()
+        if place == source or place in source.parents or source in place.parents:
+            how = "is" if place == source else "contains" if place in source.parents else "lies in"
+            raise OutputError(f"--out {out} {how} the input {given}. Give a place outside of what is read.")
 
 
 # --- A file -----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,91 @@
+"""What a number means: the only place that decides between good, concern, cannot tell and not measurable.
+
+A verdict is good or a concern only where the whole interval lies on one side of the limit. Everything else says why it
+cannot be told, and a gate on it fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from dialoscope.record import Score
+
+Level = Literal["good", "concern", "cannot_tell", "not_measurable"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A finding in one sentence, with the scores behind it and the baseline that it was held against."""
+
+    level: Level
+    text: str
+    scores: Sequence[str] = ()  # paths; the first is the number that the sentence is about
+    against: str | None = None  # the path of the baseline or control
+
+    def __post_init__(self) -> None:
+        if self.level not in LEVELS:
+            raise ValueError(f"the level of a verdict is one of {', '.join(LEVELS)}; found {self.level!r}")
+        object.__setattr__(self, "scores", tuple(self.scores))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The verdict as JSON has it."""
+        return {"level": self.level, "text": self.text, "scores": list(self.scores), "against": self.against}
+
+
+def judge(
+    score: Score,
+    name: str,
+    *,
+    text: str,
+    concern_over: float | None = None,
+    concern_under: float | None = None,
+    against: str | None = None,
+) -> Verdict:
+    """Judge a number by a limit: a concern where its whole interval is beyond it, good where none of it is.
+
+    >>> judge(Score(0.2, 100, (0.15, 0.25)), "ratio/test/share_over_0.8", text="20 % leak.", concern_over=0.01).level
+    'concern'
+    """
+    if score.value is None:
+        return Verdict("not_measurable", f"Not measurable: {score.reason}", [name], against)
+    if score.interval is None:
+        reason = score.interval_reason or "the number has no interval"
+        return Verdict("cannot_tell", f"{text} Whether this is a concern cannot be told: {reason}.", [name], against)
+    limit = concern_over if concern_over is not None else concern_under
+    if limit is None:
+        raise ValueError("give concern_over or concern_under")
+    low, high = score.interval if concern_over is not None else (-score.interval[1], -score.interval[0])
+    limit = limit if concern_over is not None else -limit
+    if low > limit:
+        return Verdict("concern", text, [name], against)
+    if high <= limit:
+        return Verdict("good", text, [name], against)
+    reason = f"the interval reaches from {score.interval[0]:.3g} to {score.interval[1]:.3g}"
+    return Verdict("cannot_tell", f"{text} Whether this is a concern cannot be told: {reason}.", [name], against)
+
+
+def judge_difference(
+    difference: Score, name: str, *, better: Literal["high", "low"], text: str, against: str, margin: float = 0.0
+) -> Verdict:
+    """Judge a number against its baseline, by the difference (number minus baseline) and its interval.
+
+    Good is a difference that lies wholly beyond the margin on the better side. One that lies wholly at or below the
+    margin is a concern: the number is not better than its baseline.
+    """
+    if difference.value is None:
+        return Verdict("not_measurable", f"Not measurable: {difference.reason}", [name], against)
+    if difference.interval is None:
+        reason = difference.interval_reason or "the difference has no interval"
+        return Verdict(
+            "cannot_tell", f"{text} Whether it beats its baseline cannot be told: {reason}.", [name], against
+        )
+    low, high = difference.interval if better == "high" else (-difference.interval[1], -difference.interval[0])
+    if low > margin:
+        return Verdict("good", text, [name], against)
+    if high <= margin:
+        return Verdict("concern", text, [name], against)
+    reason = f"the difference lies between {difference.interval[0]:.3g} and {difference.interval[1]:.3g}"
+    return Verdict("cannot_tell", f"{text} Whether it beats its baseline cannot be told: {reason}.", [name], against)
