@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dialoscope.errors import UsageError, unknown_name
-from dialoscope.metrics import METRICS, MetricsResult, Pairs, Resampling, score_pairs
+from dialoscope.metrics import METRICS, Pairs, Resampling
 from dialoscope.metrics.pairs import REFERENCE_COLUMNS, read_column
-from dialoscope.metrics.score import DEFAULT_METRICS
+from dialoscope.metrics.score import Scored, score_pairs
+from dialoscope.metrics.settings import DEFAULT_METRICS
 from dialoscope.overlap.settings import OverlapSettings
 from dialoscope.overlap.sides import Side
 from dialoscope.record import Score
@@ -63,7 +64,7 @@ def score_responses(result: OverlapResult, pairs: Pairs) -> tuple[dict[str, dict
         raise UsageError(f"{counts}: expected one for each, in order.")
     is_leaked = result.is_over(settings.leak)
     masks = {part: np.ones(len(pairs), dtype=bool), "clean": ~is_leaked, "leaked": is_leaked}
-    how, scores, results = Resampling(seed=settings.seed), dict[str, dict[str, Score]](), list[MetricsResult]()
+    how, scores, results = Resampling(seed=settings.seed), dict[str, dict[str, Score]](), list[Scored]()
     for name, mask in masks.items():
         if mask.any():
             chosen = pairs.select(np.flatnonzero(mask).tolist())
@@ -76,7 +77,7 @@ def score_responses(result: OverlapResult, pairs: Pairs) -> tuple[dict[str, dict
     return {name: scores[name] for name in masks}, (*_notes(results), *_sized(names))
 
 
-def _notes(results: Iterable[MetricsResult]) -> tuple[str, ...]:
+def _notes(results: Iterable[Scored]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(note for result in results for note in result.notes))
 
 
