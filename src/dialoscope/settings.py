@@ -25,7 +25,15 @@ from typing import Any, Self, TypeVar, Union, get_args, get_origin, get_type_hin
 
 from dialoscope.errors import UsageError, unknown_name
 
-GROUPS = ("Data", "Models", "Measure", "Papers", "Statistics", "Reports")  # of options in help, in this order
+GROUPS = (
+    "Data",
+    "Models",
+    "Measure",
+    "Distractions",
+    "Papers",
+    "Statistics",
+    "Reports",
+)  # of options in help, in this order
 KINDS: Mapping[type, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
 

@@ -441,7 +441,7 @@ def test_results_do_not_depend_on_batches(size: int) -> None:
     pytest.importorskip("torch")
     from tests.model.samples import network
 
-    from dialoscope.model import Settings, Vocabulary
+    from dialoscope.model import Structure, Vocabulary
     from dialoscope.model.seq2seq import Seq2SeqModel
 
     corpus = generate(dialogues=30, seed=5)
@@ -449,7 +449,7 @@ def test_results_do_not_depend_on_batches(size: int) -> None:
     sets = make_sets(corpus, names=["random-0.7"], seed=1, limit=2)
     found = []
     for attention in ("token", "static", "dynamic"):
-        settings = Settings(attention=attention, layers=2, width=8, embedding=8, vocabulary=len(vocabulary))
+        settings = Structure(attention=attention, layers=2, width=8, embedding=8, vocabulary=len(vocabulary))
         asked = Seq2SeqModel(network(settings, scale=1.0), vocabulary, batch_size=size)
         table = measure({"m": asked}, sets)[1].table
         alone = [measure({"m": asked}, [DistractingSet("one", [case])])[0].table for case in sets[1].cases[:6]]

@@ -135,6 +135,20 @@ def split_for(
     return Parts(measured, training, validation, sizes, used + rule)
 
 
+def split_to_read(
+    corpus: Corpus, *, split: str | None = None, usual: str = "test", limit: int | None = None
+) -> tuple[Corpus, str, str]:
+    """Choose the one split that is read where nothing is compared or learnt: its dialogues, its name, and a sentence.
+
+    A corpus of one split is read whole, unless `split` names another one.
+    """
+    is_alone = len(corpus.splits) == 1
+    name = next(iter(corpus.splits)) if is_alone and split is None else canonical(split or usual)
+    chosen = _named_split(corpus, name, "split")
+    chosen = chosen if limit is None else chosen[:limit]
+    return chosen, name, f"Read: {_sized(name, chosen)}."
+
+
 def split_evenly(corpus: Corpus, *, seed: int) -> Corpus:
     """A corpus of one split as training, validation and test, 80/10/10, by whole dialogue; others unchanged."""
     if len(corpus.splits) > 1:
