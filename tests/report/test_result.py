@@ -125,7 +125,7 @@ def test_results_of_schema_1_are_not_read(tmp_path: Path) -> None:
     out = coins().save(tmp_path / "out")
     head = json.loads((out / "result.json").read_text())
     (out / "result.json").write_text(json.dumps({**head, "schema_version": 1}))
-    with pytest.raises(UsageError, match="expected schema_version 2, found 1. Measure again"):
+    with pytest.raises(UsageError, match=r"expected schema_version 2, found 1\. Measure again"):
         CoinResult.load(out)
 
 

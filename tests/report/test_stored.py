@@ -1,4 +1,4 @@
-"""What a result keeps comes back the same: dataclasses, mappings, tuples, arrays, tables, numbers that are not finite."""
+"""What a result keeps comes back the same: dataclasses, mappings, arrays, tables, numbers that are not finite."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_number_that_is_whole_stays_a_float() -> None:
 
 
 def test_what_cannot_be_kept_is_named() -> None:
-    with pytest.raises(TypeError, match="table.rows: a result cannot keep a set"):
+    with pytest.raises(TypeError, match=r"table\.rows: a result cannot keep a set"):
         Store().encode({"rows": {1}}, "table")
 
 
