@@ -50,10 +50,9 @@ def judge(
     'concern'
     """
     if score.value is None:
-        return Verdict("not_measurable", f"Not measurable: {score.reason}", [name], against)
+        return Verdict("not_measurable", _sentence(score.reason), [name], against)
     if score.interval is None:
-        reason = score.interval_reason or "the number has no interval"
-        return Verdict("cannot_tell", f"{text} Whether this is a concern cannot be told: {reason}.", [name], against)
+        return Verdict("cannot_tell", f"{text} {_without_interval(score)}", [name], against)
     limit = concern_over if concern_over is not None else concern_under
     if limit is None:
         raise ValueError("give concern_over or concern_under")
@@ -63,8 +62,8 @@ def judge(
         return Verdict("concern", text, [name], against)
     if high <= limit:
         return Verdict("good", text, [name], against)
-    reason = f"the interval reaches from {score.interval[0]:.3g} to {score.interval[1]:.3g}"
-    return Verdict("cannot_tell", f"{text} Whether this is a concern cannot be told: {reason}.", [name], against)
+    limit = concern_over if concern_over is not None else concern_under
+    return Verdict("cannot_tell", f"{text} {_on_both_sides(score, f'the limit of {limit:g}')}", [name], against)
 
 
 def judge_difference(
@@ -76,16 +75,28 @@ def judge_difference(
     margin is a concern: the number is not better than its baseline.
     """
     if difference.value is None:
-        return Verdict("not_measurable", f"Not measurable: {difference.reason}", [name], against)
+        return Verdict("not_measurable", _sentence(difference.reason), [name], against)
     if difference.interval is None:
-        reason = difference.interval_reason or "the difference has no interval"
-        return Verdict(
-            "cannot_tell", f"{text} Whether it beats its baseline cannot be told: {reason}.", [name], against
-        )
+        return Verdict("cannot_tell", f"{text} {_without_interval(difference)}", [name], against)
     low, high = difference.interval if better == "high" else (-difference.interval[1], -difference.interval[0])
     if low > margin:
         return Verdict("good", text, [name], against)
     if high <= margin:
         return Verdict("concern", text, [name], against)
-    reason = f"the difference lies between {difference.interval[0]:.3g} and {difference.interval[1]:.3g}"
-    return Verdict("cannot_tell", f"{text} Whether it beats its baseline cannot be told: {reason}.", [name], against)
+    return Verdict("cannot_tell", f"{text} {_on_both_sides(difference, 'no difference')}", [name], against)
+
+
+def _without_interval(score: Score) -> str:
+    reason = score.interval_reason or "none could be computed"
+    return f"The number has no interval, which a judgement needs: {reason}."
+
+
+def _on_both_sides(score: Score, limit: str) -> str:
+    assert score.interval is not None
+    low, high = score.interval
+    return f"Its interval, from {low:.3g} to {high:.3g}, lies on both sides of {limit}."
+
+
+def _sentence(reason: str | None) -> str:
+    text = (reason or "nothing was measured").rstrip(".")
+    return f"{text[:1].upper()}{text[1:]}."
