@@ -49,7 +49,7 @@ class Reading(BaseSettings):
     format: str | None = option(None, "Format of the files (see: dialoscope corpus formats).", group="Data")
     on_error: str = option("fail", "What to do at a bad record.", group="Data", choices=("fail", "skip"))
 
-    def load(self, corpus: Sequence[str] | None, output: Output, **options: Any) -> Any:
+    def load(self, corpus: Sequence[str] | None, output: Any, **options: Any) -> Any:
         """Read the corpus that a command was given; the options are those of `dialoscope.load`."""
         from dialoscope.cli.console import progress_bar
         from dialoscope.corpus.load import load

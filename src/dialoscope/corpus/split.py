@@ -33,6 +33,7 @@ SPLIT_NAMES = {
     "heldout": "test",
 }
 WHOLE = "all"  # the split of dialogues whose file names none
+FEWEST_TO_SPLIT = 10  # dialogues: with fewer, a split of a tenth would be empty
 SHARE_HELD_OUT = 0.1  # of a corpus of one split, for validation; as much again for the test
 
 
@@ -116,10 +117,10 @@ def split_for(
     """
     names = {kind: canonical(name) for kind, name in (("measured", split or usual), ("train", train_split or "train"))}
     is_alone = len(corpus.splits) == 1
-    if is_alone and alone != "split" and names["measured"] in (usual, *corpus.splits) and train_split is None:
+    if is_alone and alone != "split" and train_split is None:
         return _alone(corpus, alone, limit, split)
     rule = ""
-    if is_alone and not {names["measured"], names["train"]} <= set(corpus.splits):
+    if is_alone and alone == "split" and not set(names.values()) <= set(corpus.splits):
         corpus = split_evenly(corpus, seed=seed)
         rule = f" The corpus has one split: its dialogues were split 80/10/10 with seed {seed}."
     measured = _named_split(corpus, names["measured"], "split")
@@ -132,7 +133,8 @@ def split_for(
     if validation is not None:
         used += f" Validation: {_sized('validation', validation)}."
         sizes = {"train": len(training), "validation": len(validation), names["measured"]: len(measured)}
-    return Parts(measured, training, validation, sizes, used + rule)
+    is_same = names["measured"] == names["train"]
+    return Parts(measured, training, validation, sizes, used + rule, is_same=is_same)
 
 
 def split_to_read(
@@ -153,9 +155,11 @@ def split_evenly(corpus: Corpus, *, seed: int) -> Corpus:
     """A corpus of one split as training, validation and test, 80/10/10, by whole dialogue; others unchanged."""
     if len(corpus.splits) > 1:
         return corpus
+    if len(corpus) < FEWEST_TO_SPLIT:
+        found = f"{corpus.name} has one split of {len(corpus)} dialogues"
+        advice = f"Splitting it 80/10/10 takes at least {FEWEST_TO_SPLIT}. Give more dialogues, or --train and --test."
+        raise UsageError(f"{found}. {advice}")
     held_out = round(len(corpus) * SHARE_HELD_OUT)
-    if not held_out:
-        raise UsageError(f"{corpus.name} has one split with {len(corpus)} dialogues; 80/10/10 takes at least 10.")
     return resplit(corpus, validation=held_out, test=held_out, seed=seed)
 
 
