@@ -186,11 +186,11 @@ def _is(value: Any, element: type) -> bool:
 
 def _range(limits: Option) -> str:
     if limits.least is not None and limits.most is not None:
-        return f" from {limits.least:g} to {limits.most:g}"
+        return f" from {limits.least:,.12g} to {limits.most:,.12g}"
     if limits.least is not None:
-        return f" of {limits.least:g} or more"
-    low = "" if limits.above is None else f" above {limits.above:g}"
-    high = "" if limits.most is None else f"{' and' * bool(low)} of {limits.most:g} or less"
+        return f" of {limits.least:,.12g} or more"
+    low = "" if limits.above is None else f" above {limits.above:,.12g}"
+    high = "" if limits.most is None else f"{' and' * bool(low)} of {limits.most:,.12g} or less"
     return low + high
 
 
