@@ -116,7 +116,7 @@ def test_sections_of_two_studies_are_told_apart_by_their_paths(place: Path) -> N
         (("gate", "s"), "gates.toml: expected a TOML of gates"),
         (("compare", "s", "nowhere"), "nowhere: no such folder"),
         (("export", "s", "--to", "csv"), "Unknown form 'csv'"),
-        (("export", "s", "--to", "evaluate", "--model", "ours"), "Unknown model 'ours'"),
+        (("export", "s", "--to", "lm-eval", "--model", "ours"), "Unknown model 'ours'"),
         (("export", "s", "--to", "lm-eval", "--uri", "x"), "--uri is for --to mlflow"),
         (("export", "s", "--to", "mlflow", "--out", "x"), "--out for the other forms"),
         (("report", "chats.parquet"), "chats.parquet: expected the folder of a study or of a run, found a file"),
@@ -217,5 +217,5 @@ def test_runs_are_joined_compared_and_exported(place: Path) -> None:
     code, out, _ = dialoscope("compare", "s", "later", "--out", "changed", "--json", cwd=place)
     assert (code, {one["difference"]["value"] for one in json.loads(out)["changes"]}) == (0, {0.0})
     assert (place / "changed" / "report.html").is_file()
-    code, out, _ = dialoscope("export", "s", "--to", "evaluate", cwd=place)
-    assert (code, "overlap-chats/mean" in json.loads(out)) == (0, True)
+    code, out, _ = dialoscope("export", "s", "--to", "lm-eval", cwd=place)
+    assert (code, "mean,none" in json.loads(out)["results"]["overlap-chats"]) == (0, True)

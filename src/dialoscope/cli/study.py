@@ -187,7 +187,7 @@ def compare(
 
 def export(
     folders: Annotated[list[Path], typer.Argument(help="Folders of runs or studies.", metavar="DIR…")],
-    form: Annotated[str, typer.Option("--to", help="evaluate, lm-eval, model-card or mlflow.")],
+    form: Annotated[str, typer.Option("--to", help="lm-eval, model-card or mlflow.")],
     out: Annotated[Path | None, typer.Option("--out", help="A file; usually printed.")] = None,
     model: Annotated[str, typer.Option("--model", help="Only this model.")] = "",
     uri: Annotated[str | None, typer.Option("--uri", help="For mlflow: where it tracks.")] = None,
