@@ -35,23 +35,6 @@ def test_a_dry_run_says_what_is_done_and_writes_nothing(
     fresh = planned(changed, tmp_path / "none", given={"small": small})
     assert [row["state"] for row in fresh] == ["to do", "to do", "to do, with training", "to do, with training"]
     assert not (tmp_path / "none").exists()
-    assert {(row["seconds"], row["training_seconds"]) for row in fresh} == {(None, None)}
-
-
-def test_a_dry_run_knows_what_steps_took_last_time(study: Study, small: Corpus, table: Table) -> None:
-    took = {step.name: step for step in study.steps}
-    changed = plan_of(table(overlap={"threshold": 0.7}, distract={"sets": ["rare-end"], "limit": 3}))
-    rows = {row["step"]: row for row in planned(changed, study.folder, given={"small": small})}
-    assert rows["overlap-small"]["seconds"] == took["overlap-small"].seconds > 0
-    distract = took["distract-small"]  # both models were trained when they were first asked
-    assert distract.seconds > distract.training > 0
-    assert took["probe-small"].training == 0
-    assert rows["distract-small"]["seconds"] == pytest.approx(distract.seconds - distract.training)
-    assert rows["probe-small"]["seconds"] is None  # it is done
-    models = {name: {**one, "seed": 9} for name, one in table()["models"].items()}
-    anew = {row["step"]: row for row in planned(plan_of(table(models=models)), study.folder, given={"small": small})}
-    known = (anew["distract-small"]["seconds"], anew["distract-small"]["training_seconds"])
-    assert known == (distract.seconds, distract.training)
 
 
 def test_a_dry_run_sees_all_that_is_not_there(small: Corpus, table: Table, tmp_path: Path) -> None:
