@@ -10,7 +10,7 @@ import pytest
 
 EXTRAS = (
     "accelerate", "datasets", "gguf", "krippendorff", "mlflow", "nltk", "pyspark", "rouge_score", "safetensors",
-    "sklearn", "tensorboard", "tokenizers", "torch", "transformers",
+    "sklearn", "tokenizers", "torch", "transformers",
 )  # fmt: skip
 MODELS, METRICS = "dialoscope[models]", "dialoscope[metrics]"
 
