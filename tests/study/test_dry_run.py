@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.study.samples import break_off
 
-pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[models]'")
+pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[hf]'")
 
 from dialoscope.corpus import Corpus
 from dialoscope.errors import MissingExtraError, UsageError
@@ -74,14 +74,14 @@ def test_a_dry_run_says_what_would_be_left_out_and_what_is_compared(
     small: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(*arguments: Any, **options: Any) -> Any:
-        raise MissingExtraError("A dialogue model", "models")
+        raise MissingExtraError("A dialogue model", "hf")
 
     table = {"corpora": {"small": "concierge"}, "models": {"m": "gpt"}, "distract": {}}
     plan = plan_of({**table, "against": str(tmp_path / "none")})
     monkeypatch.setattr("dialoscope.study.at_hand.found_source", missing)
     rows = planned(plan, tmp_path / "s", given={"small": small})
     assert [row["step"] for row in rows] == ["corpus-small", "distract-small", "compared"]
-    assert rows[1]["state"] == "would be left out: A dialogue model needs an extra: pip install 'dialoscope[models]'"
+    assert rows[1]["state"] == "would be left out: A dialogue model needs an extra: pip install 'dialoscope[hf]'"
     assert rows[2]["state"].startswith("would fail: ")
     run_study(plan_of(table), tmp_path / "s", given={"small": small})
     again = planned(replace(plan, against=str(tmp_path / "s")), tmp_path / "t", given={"small": small})

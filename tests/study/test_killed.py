@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from tests.study.samples import break_off
 
-pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[models]'")
+pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[hf]'")
 
 from dialoscope.atomic import MARK
 from dialoscope.corpus import Corpus, generate

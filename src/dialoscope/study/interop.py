@@ -272,7 +272,7 @@ def log_to_mlflow(
     try:
         import mlflow
     except ImportError as error:
-        raise MissingExtraError("Logging to MLflow", "mlflow") from error
+        raise MissingExtraError("Logging to MLflow", packages="mlflow-skinny") from error
     try:
         if uri is not None:
             mlflow.set_tracking_uri(uri)
