@@ -16,7 +16,6 @@ from dialoscope.model.presets import PRESETS
 from dialoscope.model.structure import AttentionKind, Scoring, Structure
 from dialoscope.model.vocabulary import END, START, TURN
 
-RECURRENT = [name for name, preset in PRESETS.items() if preset.settings.encoder != "transformer"]
 BASE = Structure(layers=2, width=6, embedding=5, vocabulary=WORDS)
 STRUCTURES = [
     replace(BASE, attention=attention, scoring=scoring, integration=integration)

@@ -151,4 +151,4 @@ def choose_device(device: str) -> str:
 def require_torch(purpose: str) -> None:
     """Say what to install where PyTorch is missing."""
     if any(find_spec(name) is None for name in ("torch", "safetensors", "tokenizers", "accelerate")):
-        raise MissingExtraError(purpose, "models")
+        raise MissingExtraError(purpose, "hf")

@@ -6,7 +6,7 @@ from (seed, epoch), dropout from (seed, epoch, batch). So a checkpoint may be wr
 A run's folder::
 
     untrained/  epoch-001/ …  best/  last/     models (see `dialoscope.model.checkpoint`)
-    log.csv  tensorboard/                      what happened
+    log.csv                                    what happened
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def is_run_begun(folder: Path, *, resume: bool) -> bool:
     is_begun = (folder / "last").is_dir()
     if is_begun and not resume:
         raise OutputError(f"{folder}: a training run was begun here. Give --resume to go on, or another place.")
-    ours = {("untrained", True), ("best", True), ("last", True), ("tensorboard", True), (FILE, False)}
+    ours = {("untrained", True), ("best", True), ("last", True), (FILE, False)}
     files = [file for file in folder.iterdir() if not file.name.startswith(".")] if folder.is_dir() else []
     found = {(file.name, file.is_dir()) for file in files}
     if not is_begun and found - ours:
@@ -153,7 +153,6 @@ class Loop:
                 self._train_epoch(log)
                 history.append(self._end_epoch(log))
         finally:
-            log.close()
             graphs.clear()
             self.accelerator.free_memory()
         return self._result(history)
