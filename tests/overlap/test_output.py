@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from dialoscope.overlap.output import write_table
 
 from dialoscope.corpus import load
 from dialoscope.errors import OutputError, UsageError
@@ -22,7 +23,6 @@ from dialoscope.overlap import (
     write_filtered,
     write_result,
 )
-from dialoscope.overlap.output import write_table
 
 TRAIN = ["a b c d", "x y"]
 TEST = ["a b c e", "x", "z", "a b c d"]  # 6/8, 2/3, nothing, identical

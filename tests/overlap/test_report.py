@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from dialoscope.overlap.ledger_report import cleaned_section, filtered_section
 from dialoscope.overlap.report import chosen_examples, section_of
 from scipy.stats import binomtest
 
 from dialoscope.corpus import Corpus, Dialogue, Turn
 from dialoscope.overlap import Settings, clean, filter
-from dialoscope.overlap.ledger_report import cleaned_section, filtered_section
 from dialoscope.overlap.measure import measure_with_examples
 from dialoscope.overlap.result import OverlapResult
 from dialoscope.record import Origin
