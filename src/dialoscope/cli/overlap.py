@@ -92,9 +92,11 @@ class EngineOptions(BaseSettings):
     """Where units are compared; the numbers are the same."""
 
     engine: str = option(
-        "here", "this process on all cores, or Apache Spark (extra 'spark', Java 17).", group="Engine",
+        "here",
+        "Where units are compared: in this process, or on Apache Spark.",
+        group="Engine",
         choices=("here", "spark"),
-    )  # fmt: skip
+    )
     master: str = option("local[*]", "Where Spark runs: local[2], spark://HOST:PORT, yarn.", group="Engine")
 
     def opened(self) -> AbstractContextManager[Any]:
@@ -181,10 +183,10 @@ def show(
     result = OverlapResult.load(run)
     if options.leak is not None:
         result = result.at(options.leak)
-    finish(result, Output(json=options.json), next_command=f"dialoscope report {quote(run)}")
     if not options.json and (rows := result.closest(options.matches).to_pylist()):
         cells = [[row["id"], row["match_id"], row["ratio"]] for row in rows]
         print_table([result.unit, "match", "ratio"], cells, title=f"Closest matches over {result.settings.leak:g}")
+    finish(result, Output(json=options.json), next_command=f"dialoscope report {quote(run)}")
 
 
 def pairs(

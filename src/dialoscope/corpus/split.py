@@ -119,7 +119,7 @@ def split_for(
     if is_alone and alone != "split" and names["measured"] in (usual, *corpus.splits) and train_split is None:
         return _alone(corpus, alone, limit, split)
     rule = ""
-    if is_alone and not {names["measured"], names["train"]} <= set(corpus.splits):
+    if is_alone and alone == "split" and not {names["measured"], names["train"]} <= set(corpus.splits):
         corpus = split_evenly(corpus, seed=seed)
         rule = f" The corpus has one split: its dialogues were split 80/10/10 with seed {seed}."
     measured = _named_split(corpus, names["measured"], "split")

@@ -87,7 +87,7 @@ class Engine(Protocol):
 
 
 class Here:
-    """This process, on all cores."""
+    """Compares units in this process, on all cores."""
 
     def is_of_single_turns(self, data: Corpus) -> bool:
         """Whether every dialogue has one turn, as plain texts have."""

@@ -102,6 +102,8 @@ def filter(corpus: Corpus, *, settings: FilterSettings | None = None, **options:
     unit = settings.unit or ("sample" if is_of_pairs(test) else "dialogue")
     shared = {name: getattr(settings, name) for name in ("split", "train_split", "limit", "context_turns", "words")}
     result = measure(corpus, unit=unit, leak=settings.threshold, **shared)
+    if reason := result.reasons.get(part):
+        raise UsageError(f"There is nothing to filter: {reason}.")
     is_leaked = result.is_over(settings.threshold)
     side = side_of(test, unit=unit, context_turns=settings.context_turns)
     units, dropped = result.counts["units"], int(is_leaked.sum())

@@ -1,4 +1,4 @@
-"""What the functions that make data have in common: a record of what was kept and dropped, and a folder to write it to."""
+"""What filter and clean return: the data that was kept and dropped, a ledger, and a folder to write them to."""
 
 from __future__ import annotations
 

@@ -45,8 +45,9 @@ def measure(
     """Find, for every test unit, the training unit that it overlaps with most.
 
     The ratio of two texts is 2 |u and v| / (|u| + |v|) over their sets of words; a sample (context, response) takes the
-    smaller ratio of its two parts. Wen et al., section 3. A corpus of one split is compared with itself. With `against`,
-    benchmarks by name are measured in place of the test split, each against the training split.
+    smaller ratio of its two parts. Wen et al., section 3. A corpus of one split is compared with itself.
+
+    With `against`, benchmarks by name are measured in place of the test split, each against the training split.
 
     >>> measure(Corpus.of_texts(["a b c d"], ["a b c e"])).ratio.tolist()
     [0.75]

@@ -142,12 +142,15 @@ class OverlapResult(Result):
         return section_of(self)
 
     def summary(self) -> Table:
-        """Units over each threshold, by part."""
-        rows: list[list[Cell]] = [
-            [part, f"over {each:g}", self.count_over(each, part), self.share_over(each, part)]
-            for part in self.measured
-            for each in reversed(with_threshold(self.settings.leak))
-        ]
+        """Identical units and units over each threshold, by part; the responses' scores, where there are any."""
+        scores, rows = self.scores(), list[list[Cell]]()
+        for part in self.measured:
+            counts = {"identical": (self.count_identical(part), "identical_share")}
+            for threshold in reversed(with_threshold(self.settings.leak)):
+                counts[f"over {threshold:g}"] = self.count_over(threshold, part), f"share_over_{threshold:g}"
+            for name, (count, number) in counts.items():
+                share = scores[path("ratio", part, number)]
+                rows.append([part, name, None if part in self.reasons else count, share])
         return Table(["part", "ratio", f"{self.unit}s", Column("share", ".1%")], rows, "Units by their best overlap")
 
     def example(self) -> str:

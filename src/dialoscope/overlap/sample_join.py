@@ -1,4 +1,4 @@
-"""Pairs of samples: one part, context or response, is joined, and the other is compared for the pairs that were found."""
+"""Pairs of samples: one part, context or response, is joined; the other is compared for the pairs that were found."""
 
 from __future__ import annotations
 
@@ -59,6 +59,7 @@ def _identical_pairs(left: Bags, right: Bags | None) -> int:
 
 
 def ratios_of(one: Bags, other: Bags, found: Pairs) -> np.ndarray[Any, Any]:
+    """The overlap ratios of these pairs."""
     return np.asarray(2 * found.shared / np.maximum(1, one.sizes[found.first] + other.sizes[found.second]))
 
 

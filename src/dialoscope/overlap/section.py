@@ -195,8 +195,8 @@ def filtered_section(filtered: Filtered) -> Section:
             *_drops(list(filtered.ledger()), unit),
             *shown_matches(filtered.result.examples, settings.words, names=("dropped", "partner")),
         ],
-        lead=f"{counts['kept']:,} of {counts['measured']:,} test {unit}s are kept: none overlaps with a training {unit} "
-        f"by more than {settings.threshold:g}. {filtered.used}",
+        lead=f"{counts['kept']:,} of {counts['measured']:,} test {unit}s are kept: none overlaps with a training "
+        f"{unit} by more than {settings.threshold:g}. {filtered.used}",
         origin=filtered.origin,
     )
 

@@ -1,4 +1,4 @@
-"""A column of texts out of Parquet, JSONL or CSV files: each text as a dialogue of one turn, with the row it stood in."""
+"""A column of texts of Parquet, JSONL or CSV files: each text as a dialogue of one turn, with its row."""
 
 from __future__ import annotations
 

@@ -185,10 +185,8 @@ def sides_at(
     for split, paths in (("train", train), ("test", test)):
         data: Any = found[split] or read(paths)
         data = data.split(split) if len(data.splits) > 1 and split in data.splits else data
-        is_here = isinstance(data, Corpus)
-        by_split[split] = (
-            replace(data, table=replace_split(data.table, split)) if is_here else replace(data, called=split)
-        )
+        changed = {"table": replace_split(data.table, split)} if isinstance(data, Corpus) else {"called": split}
+        by_split[split] = replace(data, **changed)
     return ParquetSides(by_split)
 
 

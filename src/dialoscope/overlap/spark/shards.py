@@ -45,7 +45,7 @@ def on_partition(work: Work, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
 
 
 def units_of(table: pa.Table, *, unit: str, context_turns: int) -> pa.Table:
-    """Dialogues `place, id, split, turns` into units `key, id, part_0 …`, named as the rest of the module names them."""
+    """Dialogues `place, id, split, turns` into units `key, id, part_0 …`, named as in one process."""
     unlabelled = table.append_column("labels", pa.nulls(len(table), pa.string()))
     corpus = Corpus(unlabelled.select(SCHEMA.names))
     side = UNITS[unit](corpus, context_turns)  # ids are those of the whole corpus, and told apart already
