@@ -31,7 +31,6 @@ from dialoscope.cli.engage_options import (
     show_estimate,
     untrained,
 )
-from dialoscope.cli.overlap_data import split_names
 from dialoscope.cli.train import Device
 from dialoscope.files import check_free
 
@@ -92,7 +91,7 @@ def evaluate(
     columns, people = (
         tuple(name.strip() for name in given.split(",")) if given else () for given in (metrics, annotators)
     )
-    splits = split_names(split) if split else ()
+    splits = split.replace(" ", "").split(",") if split else ()
     sets: list[HumanSet] = [
         read_human(one, aspect=aspect, metrics=columns, annotators=people, splits=splits) for one in human
     ]

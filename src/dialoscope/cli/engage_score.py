@@ -38,14 +38,26 @@ from dialoscope.cli.engage_options import (
     loaded,
     show_estimate,
 )
-from dialoscope.cli.overlap_data import split_names
-from dialoscope.cli.overlap_engine import Engine, Master, check_engine
 from dialoscope.cli.train import Device
 from dialoscope.errors import UsageError
 from dialoscope.files import check_free
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+Engine = Annotated[
+    str, typer.Option("--engine", help="here (this process, all cores) or spark (extra 'spark', Java 17).")
+]
+Master = Annotated[str, typer.Option("--master", help="Of --engine spark: local[2], spark://HOST:PORT, yarn …")]
+
+
+def check_engine(engine: str) -> None:
+    """An unknown engine is refused before anything is read."""
+    from dialoscope.errors import unknown_name
+
+    if engine not in ("here", "spark"):
+        raise unknown_name("engine", engine, ("here", "spark"))
+
 
 EPILOG = "Try: dialoscope engage score engaged chats.jsonl --out scores.parquet  ·  … score engaged - --json < chats"
 
@@ -118,7 +130,7 @@ def _on_spark(
             f"--engine spark reads Parquet in our own columns; dialoscope corpus convert makes it of {path}."
         )
     files = dict(zip(found.files, found.splits, strict=True))
-    only = split_names(split) if split else ()
+    only = split.replace(" ", "").split(",") if split else ()
     with session_at(master) as session:
         return score_files(session, files, find(model), out, only=only, overwrite=overwrite, **options)
 
