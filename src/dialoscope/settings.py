@@ -40,6 +40,7 @@ class Option:
     above: float | None = None  # like `least`, but the value itself is refused
     choices: Sequence[str] = ()
     metavar: str | None = None  # what help calls the value: NAME=PATH
+    is_repeated: bool = False  # several values are several options, not one with commas: paths may hold commas
     decides: bool = True  # whether a number may depend on it; False for speed and memory
 
 

@@ -151,7 +151,7 @@ SHORT = {("quiet", bool): "-q"}
 def _help(limits: Option, default: Any, is_tuple: bool) -> str:
     """The help of an option with its choices and its default."""
     choices = f" One of: {', '.join(limits.choices)}." if limits.choices else ""
-    several = " Several: separated by commas." if is_tuple else ""
+    several = (" May be repeated." if limits.is_repeated else " Several: a,b.") if is_tuple else ""
     shown = ",".join(map(str, default)) if is_tuple and default else default
     is_told = not isinstance(shown, bool) and shown not in (None, (), "")
     usual = f" Default: {shown}." if is_told else ""
@@ -167,7 +167,8 @@ def _settings(kind: type[BaseSettings], words: Mapping[str, Any]) -> BaseSetting
         if word is None or word == []:
             continue
         if is_tuple:
-            pieces = [piece.strip() for part in word for piece in part.split(",")]
+            limits = options_of(kind)[each.name]
+            pieces = word if limits.is_repeated else [piece.strip() for part in word for piece in part.split(",")]
             values[each.name] = tuple(read_word(piece, element) for piece in pieces if piece)
         else:
             values[each.name] = read_word(word, element)
