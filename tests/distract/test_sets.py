@@ -5,11 +5,11 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+from dialoscope.distract.examine import make_sets
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dialoscope.corpus import Corpus, Dialogue, Turn, generate
-from dialoscope.distract.examine import make_sets
 from dialoscope.distract.sets import NINE, Case, Maker, SetName, chosen_names, put_in, slot_of
 from dialoscope.distract.stored import read_sets, write_sets
 from dialoscope.errors import CorpusError, DialoscopeError, OutputError, UsageError

@@ -27,7 +27,7 @@ from dialoscope.metrics import correlate, mean_score
 from dialoscope.model.answers import enough_memory
 from dialoscope.model.protocol import DialogueModel, TooLong, unread_turns
 from dialoscope.progress import Progress, Stages
-from dialoscope.record import Score, Scores, by_path, path
+from dialoscope.record import Origin, Score, Scores, by_path, path
 from dialoscope.report import Column, Prose, Section, Table
 from dialoscope.report.cell import Cell
 from dialoscope.report.items import Items
@@ -97,7 +97,7 @@ def behave(
                 table, _ = read_attention(model, each.cases, settings, work=work, progress=step)
                 ratios = CaseRows(name, each.name, table).das_ratios
             tables.append(
-                _case_table(name, each.name, each.cases, responses, written, ratios, unread(model, each.cases))
+                behave_table(name, each.name, each.cases, responses, written, ratios, unread(model, each.cases))
             )
     cases = documented(pa.concat_tables(tables), COLUMNS)
     without = sum(not case.distractions for each in prepared.distracting for case in each.cases)
@@ -149,22 +149,13 @@ class BehaveResult(Result):
             ((model, name, number), score)
             for model in self.model_names
             for name in self.sets
-            for number, score in self._scores_of(model, name).items()
+            for number, score in self._scores_on(model, name).items()
         )
 
-    def _scores_of(self, model: str, name: str) -> dict[str, Score]:
-        rows = _compared(rows_of(self.cases, model, name))
-        how: dict[str, Any] = {"clusters": rows["dialogue"].to_pylist(), "origin": self.origin}
-        overlap = column(rows, "kept_words")
-        if model in self.without_attention:
-            related = Score.missing(NO_ATTENTION)
-        else:
-            related = correlate(1 - overlap, column(rows, "das_ratio"), **how)
-        return {
-            "changed_share": mean_score(column(rows, "is_changed") > 0, **how),
-            "kept_words": mean_score(overlap, **how).within(0, 1),
-            "change_with_das_ratio": related,
-        }
+    def _scores_on(self, model: str, name: str) -> dict[str, Score]:
+        scores = scores_of(rows_of(self.cases, model, name), self.origin)
+        is_blind = model in self.without_attention
+        return scores | ({"change_with_das_ratio": Score.missing(NO_ATTENTION)} if is_blind else {})
 
     def items(self) -> dict[str, Items]:
         """Whether each response changed, and the overlap of its words."""
@@ -273,7 +264,7 @@ def unread(model: DialogueModel, cases: Sequence[Case]) -> list[int]:
         return around(error.parts, cases, partial(unread, model), 0)
 
 
-def _case_table(
+def behave_table(
     model: str,
     name: str,
     cases: Sequence[Case],
@@ -304,9 +295,16 @@ def _case_table(
     })  # fmt: skip
 
 
-def _compared(rows: pa.Table) -> pa.Table:
-    """The rows with both responses, of a context whose distractions are read."""
-    return rows.filter(rows["is_changed"].is_valid())
+def scores_of(rows: pa.Table, origin: Origin) -> dict[str, Score]:
+    """The numbers of one model on one set, over the rows with both responses and with distractions that are read."""
+    rows = rows.filter(rows["is_changed"].is_valid())
+    how: dict[str, Any] = {"clusters": rows["dialogue"].to_pylist(), "origin": origin}
+    overlap = column(rows, "kept_words")
+    return {
+        "changed_share": mean_score(column(rows, "is_changed") > 0, **how),
+        "kept_words": mean_score(overlap, **how).within(0, 1),
+        "change_with_das_ratio": correlate(1 - overlap, column(rows, "das_ratio"), **how),
+    }
 
 
 def _left_out(cases: pa.Table) -> dict[str, int]:

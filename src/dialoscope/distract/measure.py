@@ -16,11 +16,11 @@ import orjson
 import pyarrow as pa
 
 from dialoscope.corpus import Corpus
+from dialoscope.distract.pictures import pictures_of
 from dialoscope.distract.portions import Portion, portions, resumable
 from dialoscope.distract.prepare import Sets, prepare
 from dialoscope.distract.result import AttentionResult, CaseRows, Heads, attention_table, compared, left_out
 from dialoscope.distract.scores import case_scores, chosen_scores, head_means, log_scores
-from dialoscope.distract.section import pictures_of
 from dialoscope.distract.sets import Case
 from dialoscope.distract.settings import AttentionSettings
 from dialoscope.model.answers import enough_memory
@@ -74,7 +74,7 @@ def measure(
         cases=attention_table(rows),
         heads=tuple(heads),
         comparisons=tuple(compared(rows, prepared.origin)),
-        pictures=tuple(pictures_of(prepared.models, prepared.distracting, settings)),
+        pictures=tuple(pictures_of(prepared.models, prepared.distracting, settings, work=work)),
     )
 
 

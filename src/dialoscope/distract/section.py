@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -16,17 +16,11 @@ from dialoscope.distract.result import (
     Heads,
     Picture,
 )
-from dialoscope.distract.scores import chosen_scores
-from dialoscope.distract.sets import Case, DistractingSet
-from dialoscope.distract.settings import AttentionSettings
-from dialoscope.model.protocol import DialogueModel, TooLong
 from dialoscope.report import Block, Column, Prose, Section, ShownTurn, Table, Transcript
 from dialoscope.report.cell import Cell, p_cell
 from dialoscope.report.charts import Axis, grouped_bars, heatmap
 
 FULL = 2.0  # times the average attention that shade a turn fully
-LONGEST = 12  # turns of a context that is shown
-CANDIDATES = 200  # contexts of which one is shown
 DETAILS = {
     "das_ratio": "DAS ratio",
     "das_ratio_of_means": "ratio of means",
@@ -196,29 +190,3 @@ def _transcript(picture: Picture) -> Transcript:
         shade=f"attention, full from {FULL:.0%} on",
         outline="inserted",
     )
-
-
-def pictures_of(
-    models: Mapping[str, DialogueModel], sets: Sequence[DistractingSet], settings: AttentionSettings
-) -> Iterator[Picture]:
-    """Ask every model about one context; a model that it does not fit into has no picture."""
-    chosen = next((each for each in sets if each.name.startswith("random")), sets[0])
-    case = picture_case(chosen.cases)
-    for name, model in models.items() if case is not None else ():
-        try:
-            attention = model.attend([case.context], [case.response])[0]
-        except TooLong:
-            continue
-        scores = np.exp(chosen_scores(attention, settings.normalisation, settings.layer, settings.head))
-        shares = tuple(float(score) if np.isfinite(score) else None for score in scores)
-        turns = tuple(map(str, case.context))
-        yield Picture(name, case.dialogue, turns, case.distractions, str(case.response), shares)
-
-
-def picture_case(cases: Sequence[Case]) -> Case | None:
-    """The first context of a middling length with all its distractions and at least two turns of History."""
-    most = max((len(case.distractions) for case in cases), default=0)
-    good = [
-        case for case in cases if most and len(case.distractions) == most and 2 <= len(case.history) <= LONGEST - most
-    ]
-    return max(good[:CANDIDATES], key=lambda case: min(len(case.history), 4), default=None)
