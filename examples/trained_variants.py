@@ -31,7 +31,7 @@ import math
 import os
 import re
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -192,21 +192,34 @@ def without_context(model: Any, test: Any) -> dict[str, float]:
 
 def looked(model: Any, data: Any, *, has_attention: bool) -> dict[str, Any]:
     """DAS ratios on the nine sets."""
-    from dialoscope.distract import examine, make_sets
+    from dialoscope.distract import measure
+    from dialoscope.distract.names import NINE
+    from dialoscope.distract.result import CUT, NO_DISTRACTION, NO_HISTORY
+    from dialoscope.record import path
 
     if not has_attention:
         return {}
-    examined = examine({"model": model}, make_sets(data))
-    found = examined.result.to_dict()["models"]["model"]
-    left = ("intervals", "heads", "reasons")
-    sets = {name: {key: one for key, one in by.items() if key not in left} for name, by in found["sets"].items()}
-    for name, by in found["sets"].items():  # equation 8 has its own already
-        sets[name]["interval_of_means"] = by["intervals"].get("das_ratio_of_means")
-    original = {key: found["original"][key] for key in ("perplexity", "history_percent")}
-    return {"original": original, "sets": sets, "dialogues": by_dialogue(examined.measured)}
+    result = measure(data, models={"model": model})
+    counted = {"without_history": NO_HISTORY, "without_distraction": NO_DISTRACTION, "cut": CUT}
+    numbers = ("das_ratio", "das_ratio_of_means", "das_ratio_median", "distraction_percent", "history_percent",
+               "first_percent", "last_percent", "perplexity")  # fmt: skip
+    sets: dict[str, dict[str, Any]] = {}
+    for name in NINE:
+        scores = {number: result.scores()[path("model", name, number)] for number in numbers}
+        left_out = result.rows["model", name].left_out()
+        sets[name] = {number: score.value for number, score in scores.items()}
+        sets[name] |= {"counts": {number: score.n for number, score in scores.items()}}
+        sets[name] |= {"samples": int(result.rows["model", name].is_used.sum())}
+        sets[name] |= {key: left_out[reason] for key, reason in counted.items()}
+        sets[name] |= {"interval": scores["das_ratio"].interval}
+        sets[name] |= {"interval_of_means": scores["das_ratio_of_means"].interval}
+    original = {
+        number: result.scores()[path("model", "original", number)].value for number in ("perplexity", "history_percent")
+    }
+    return {"original": original, "sets": sets, "dialogues": by_dialogue(result)}
 
 
-def by_dialogue(measured: Sequence[Any]) -> dict[str, str]:
+def by_dialogue(result: Any) -> dict[str, str]:
     """Sums over each test dialogue's contexts, so that variants can be compared on the same dialogues later.
 
     Log-likelihood and tokens of the original set; attention on distractions and on History of random-0.7, of contexts
@@ -215,13 +228,13 @@ def by_dialogue(measured: Sequence[Any]) -> dict[str, str]:
     import numpy as np
 
     sums = {}
-    sets = {one.name: one for one in measured}
     for name, keys in (("original", ("log_likelihood", "tokens")), (RANDOM[1], ("distraction", "history"))):
-        one = sets[name]
-        columns = np.stack([one.column(key) for key in keys])
-        columns = np.exp(columns) if name != "original" else columns
+        rows = result.rows["model", name]
+        is_log = name != "original"
+        columns = np.stack([rows.column(f"log_{key}" if is_log else key) for key in keys])
+        columns = np.exp(columns) if is_log else columns
         is_whole = ~np.isnan(columns).any(axis=0)
-        _, dialogue = np.unique(one.dialogues, return_inverse=True)
+        _, dialogue = np.unique(rows.dialogues, return_inverse=True)
         for key, column in zip(keys, np.where(is_whole, columns, 0.0), strict=True):
             sums[key] = " ".join(f"{total:.6g}" for total in np.bincount(dialogue, weights=column))
     return sums

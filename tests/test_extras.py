@@ -41,7 +41,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         ("train concierge --out run", MODELS),
         ("perplexity model concierge", MODELS),
         ("generate model concierge --out said.jsonl", MODELS),
-        ("distract measure model --corpus concierge", MODELS),
+        ("distract measure concierge --model model", MODELS),
         ("probe measure model --corpus concierge", MODELS),
         ("engage train concierge --frozen --out engaged", MODELS),
         ("engage score model concierge", MODELS),

@@ -101,8 +101,8 @@ def test_an_interrupted_run_resumes_with_the_same_folder(
     whole = as_json(*given)
     with monkeypatch.context() as patch:
         patch.setattr(sys.modules["dialoscope.distract.influence"], "documented", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            dialoscope(*given, "--out", tmp_path / "mine")
+        stopped = CliRunner().invoke(app, [*map(str, given), "--out", str(tmp_path / "mine")])
+    assert stopped.exit_code == 130
     assert [path.name for path in tmp_path.iterdir()] == [".mine.work"]
     monkeypatch.setattr(Seq2SeqModel, "log_likelihood", interrupt)  # nothing is left to be asked
     assert as_json(*given, "--out", tmp_path / "mine") == whole
