@@ -152,7 +152,7 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
         "seconds": result.seconds,
         **said(model, test),
         "contexts": without_context(model, test),
-        **looked(model, data, has_attention=settings.attention != "none"),
+        **looked(model, data, attention=settings.attention),
     }
 
 
@@ -190,36 +190,58 @@ def without_context(model: Any, test: Any) -> dict[str, float]:
     return scores
 
 
-def looked(model: Any, data: Any, *, has_attention: bool) -> dict[str, Any]:
-    """DAS ratios on the nine sets."""
+def looked(model: Any, data: Any, *, attention: str) -> dict[str, Any]:
+    """DAS ratios on the nine sets; of attention to tokens, also each token's own on the random sets."""
     from dialoscope.distract import measure
-    from dialoscope.distract.names import NINE
+    from dialoscope.record import path
+
+    if attention == "none":
+        return {}
+    result = measure(data, models={"model": model})
+    names = {key: path("model", "original", key) for key in ("perplexity", "history_percent")}
+    original = {key: result.scores()[name].value for key, name in names.items()}
+    row = {"original": original, "sets": _ratios(result), "dialogues": by_dialogue(result)}
+    return row if attention != "token" else {**row, **looked_per_token(model, data)}
+
+
+def looked_per_token(model: Any, data: Any) -> dict[str, Any]:
+    """DAS ratios on the random sets of attention divided by an utterance's number of tokens."""
+    from dialoscope.distract import measure
+
+    result = measure(data, models={"model": model}, sets=RANDOM, normalisation="per_token")
+    return {"sets_per_token": _ratios(result), "dialogues_per_token": by_dialogue(result, sums_of=SUMS[1:])}
+
+
+NUMBERS = ("das_ratio", "das_ratio_of_means", "das_ratio_median", "distraction_percent", "history_percent",
+           "first_percent", "last_percent", "perplexity")  # fmt: skip
+
+
+def _ratios(result: Any) -> dict[str, Any]:
+    """What a row keeps of each set."""
     from dialoscope.distract.result import CUT, NO_DISTRACTION, NO_HISTORY
     from dialoscope.record import path
 
-    if not has_attention:
-        return {}
-    result = measure(data, models={"model": model})
-    counted = {"without_history": NO_HISTORY, "without_distraction": NO_DISTRACTION, "cut": CUT}
-    numbers = ("das_ratio", "das_ratio_of_means", "das_ratio_median", "distraction_percent", "history_percent",
-               "first_percent", "last_percent", "perplexity")  # fmt: skip
-    sets: dict[str, dict[str, Any]] = {}
-    for name in NINE:
-        scores = {number: result.scores()[path("model", name, number)] for number in numbers}
+    sets = {}
+    for name in result.set_names:
+        scores = {number: result.scores()[path("model", name, number)] for number in NUMBERS}
         left_out = result.rows["model", name].left_out()
-        sets[name] = {number: score.value for number, score in scores.items()}
-        sets[name] |= {"counts": {number: score.n for number, score in scores.items()}}
-        sets[name] |= {"samples": int(result.rows["model", name].is_used.sum())}
-        sets[name] |= {key: left_out[reason] for key, reason in counted.items()}
-        sets[name] |= {"interval": scores["das_ratio"].interval}
-        sets[name] |= {"interval_of_means": scores["das_ratio_of_means"].interval}
-    original = {
-        number: result.scores()[path("model", "original", number)].value for number in ("perplexity", "history_percent")
-    }
-    return {"original": original, "sets": sets, "dialogues": by_dialogue(result)}
+        sets[name] = {
+            **{number: score.value for number, score in scores.items()},
+            "counts": {number: score.n for number, score in scores.items()},
+            "samples": int(result.rows["model", name].is_used.sum()),
+            "without_history": left_out[NO_HISTORY],
+            "interval": scores["das_ratio"].interval,
+            "without_distraction": left_out[NO_DISTRACTION],
+            "cut": left_out[CUT],
+            "interval_of_means": scores["das_ratio_of_means"].interval,
+        }
+    return sets
 
 
-def by_dialogue(result: Any) -> dict[str, str]:
+SUMS = (("original", ("log_likelihood", "tokens")), (RANDOM[1], ("distraction", "history")))
+
+
+def by_dialogue(result: Any, *, sums_of: Sequence[tuple[str, tuple[str, str]]] = SUMS) -> dict[str, str]:
     """Sums over each test dialogue's contexts, so that variants can be compared on the same dialogues later.
 
     Log-likelihood and tokens of the original set; attention on distractions and on History of random-0.7, of contexts
@@ -228,11 +250,12 @@ def by_dialogue(result: Any) -> dict[str, str]:
     import numpy as np
 
     sums = {}
-    for name, keys in (("original", ("log_likelihood", "tokens")), (RANDOM[1], ("distraction", "history"))):
+    for name, keys in sums_of:
         rows = result.rows["model", name]
-        is_log = name != "original"
-        columns = np.stack([rows.column(f"log_{key}" if is_log else key) for key in keys])
-        columns = np.exp(columns) if is_log else columns
+        if name == "original":
+            columns = np.stack([rows.column(key) for key in keys])
+        else:
+            columns = np.exp(np.stack([rows.column(f"log_{key}") for key in keys]))
         is_whole = ~np.isnan(columns).any(axis=0)
         _, dialogue = np.unique(rows.dialogues, return_inverse=True)
         for key, column in zip(keys, np.where(is_whole, columns, 0.0), strict=True):
