@@ -41,7 +41,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         ("train concierge --out run", HF),
         ("perplexity model concierge", HF),
         ("generate model concierge --out said.jsonl", HF),
-        ("distract measure model --corpus concierge", HF),
+        ("distract measure concierge --model model", HF),
         ("probe measure model --corpus concierge", HF),
         ("engage train concierge --frozen --out engaged", HF),
         ("engage score model concierge", HF),

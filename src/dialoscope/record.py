@@ -37,6 +37,11 @@ DIRECTION: dict[str, Direction] = {
     "first_percent": "neither",
     "last_percent": "neither",
     "influence_ratio": "low",
+    "distraction_fall": "neither",
+    "history_fall": "neither",
+    "changed_share": "low",
+    "kept_words": "high",
+    "change_with_das_ratio": "neither",
     "perplexity": "low",
     # probes
     "f1": "high",

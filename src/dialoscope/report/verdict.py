@@ -42,9 +42,12 @@ def judge(
     text: str,
     concern_over: float | None = None,
     concern_under: float | None = None,
+    margin: float = 0.0,
     against: str | None = None,
 ) -> Verdict:
     """Judge a number by a limit: a concern where its whole interval is beyond it, good where none of it is.
+
+    An interval that ends within `margin` of the limit, on either side, decides nothing.
 
     >>> judge(Score(0.2, 100, (0.15, 0.25)), "ratio/test/share_over_0.8", text="20 % leak.", concern_over=0.01).level
     'concern'
@@ -58,12 +61,19 @@ def judge(
         raise ValueError("give concern_over or concern_under")
     low, high = score.interval if concern_over is not None else (-score.interval[1], -score.interval[0])
     limit = limit if concern_over is not None else -limit
-    if low > limit:
+    if low > limit + margin:
         return Verdict("concern", text, [name], against)
-    if high <= limit:
+    if high <= limit - margin:
         return Verdict("good", text, [name], against)
     limit = concern_over if concern_over is not None else concern_under
     return Verdict("cannot_tell", f"{text} {_on_both_sides(score, f'the limit of {limit:g}')}", [name], against)
+
+
+def undecided(score: Score, name: str, *, text: str, reason: str) -> Verdict:
+    """Report a number for which no limit and no control says what is good, and why."""
+    if score.value is None:
+        return Verdict("not_measurable", f"Not measurable: {score.reason}", [name])
+    return Verdict("cannot_tell", f"{text} Whether this is a concern cannot be told: {reason}.", [name])
 
 
 def judge_difference(
