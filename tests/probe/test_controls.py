@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from dialoscope.probe.report import beats_both, score_table
 from tests.probe.test_measure import FEW, Blind, Counting, chat, splits
 
 from dialoscope.corpus import Corpus, Dialogue, Turn, generate
@@ -22,7 +23,6 @@ from dialoscope.model.untrained import untrained
 from dialoscope.probe import Examples, Settings, chosen_tasks, examine, examples
 from dialoscope.probe.examples import Position
 from dialoscope.probe.measure import Bench, label_all, measure
-from dialoscope.probe.report import beats_both, score_table
 from dialoscope.probe.tasks import TASKS
 from dialoscope.probe.words import bags_of_words
 

@@ -4,6 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from dialoscope.probe.examine import Examined
+from dialoscope.probe.report import beats_both, control_table, label_picture, score_table, section_of, selection_table
 from tests.probe.test_measure import CHAT, FEW, Blind, Counting, splits
 
 from dialoscope.corpus import generate
@@ -11,8 +13,6 @@ from dialoscope.errors import UsageError
 from dialoscope.model.protocol import DialogueModel
 from dialoscope.probe import Settings, chosen_tasks, examine, examples
 from dialoscope.probe.checkpoints import Choice
-from dialoscope.probe.examine import Examined
-from dialoscope.probe.report import beats_both, control_table, label_picture, score_table, section_of, selection_table
 from dialoscope.report import Prose, Table
 from dialoscope.report.section import Chart
 

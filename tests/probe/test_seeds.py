@@ -3,11 +3,11 @@ from __future__ import annotations
 import math
 
 import pytest
+from dialoscope.probe.report import pooled_table
 from tests.probe.test_measure import CHAT, FEW, Blind, Counting, splits
 
 from dialoscope.model.protocol import DialogueModel
 from dialoscope.probe import Settings, chosen_tasks, examine
-from dialoscope.probe.report import pooled_table
 from dialoscope.probe.seeds import Spread, runs_of, spreads
 
 NAMES = {

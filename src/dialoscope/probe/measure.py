@@ -62,7 +62,9 @@ def measure(
     settings = with_options(settings, ProbeSettings, options)
     probes = models_to_probe(models, settings, is_quiet=progress is None)
     sides = sides_of(corpus, against, settings)
-    labels, not_probed = label_all(chosen_tasks(settings.tasks), sides, topics_so_far=settings.topics_so_far)
+    training, held_out = sides.training, sides.held_out
+    tasks = chosen_tasks(settings.tasks)
+    labels, not_probed = label_all(tasks, training, held_out, topics_so_far=settings.topics_so_far)
     if not labels:
         raise UsageError(f"Nothing to probe: {'; '.join(f'{name} {why}' for name, why in not_probed.items())}.")
     coloured_by = labels[colouring(labels, not_probed, settings.picture_by)]
@@ -72,7 +74,7 @@ def measure(
     stages = Stages(progress, _steps(len(probes), sides, labels, settings))
     fit = partial(fit_classifiers, settings=settings, device=device, stages=stages)
     answer = partial(answers_of, labels=labels, device=device)
-    encodings = partial(encodings_of, sides=sides, settings=settings, work=work, stages=stages)
+    encodings = partial(encodings_of, training=training, held_out=held_out, settings=settings, work=work, stages=stages)
 
     targets = [each.training for each in labels.values()]
     controls = {
@@ -81,7 +83,7 @@ def measure(
     }
     if settings.controls:
         tokens = settings.context_tokens or None
-        bags, asked_bags = bags_of_words(sides.training.contexts(tokens), sides.held_out.contexts(tokens))
+        bags, asked_bags = bags_of_words(training.contexts(tokens), held_out.contexts(tokens))
         controls["bag_of_words"] = answer(fit(bags, targets), asked_bags)
 
     probed: dict[str, Probed] = {}
@@ -114,7 +116,7 @@ def measure(
         {name: each.tested for name, each in probed.items()},
         {name: each.tasks for name, each in controls.items()},
         labels,
-        dialogues=sides.held_out.dialogues,
+        dialogues=held_out.dialogues,
         origin=origin,
         settings=settings,
     )
@@ -129,7 +131,7 @@ def measure(
         controls=scored.controls,
         tasks=scored.tasks,
         dialogues=sides.dialogues,
-        positions=_positions(probed, sides.held_out),
+        positions=_positions(probed, held_out),
         pictures=tuple(pictures if len(pictures) <= PICTURES else (pictures[0], pictures[-1])),
         checkpoints={run: tuple(by) for run, by in probes.runs.items()},
         chosen={f"{run}@{name}": at for run, by in probes.runs.items() for name, at in by.items() if name != at},
@@ -214,17 +216,17 @@ def check_apart(training: Examples, held_out: Examples) -> Dialogues:
 
 
 def label_all(
-    tasks: Mapping[str, Task], sides: Sides, *, topics_so_far: bool = False
+    tasks: Mapping[str, Task], training: Examples, held_out: Examples, *, topics_so_far: bool = False
 ) -> tuple[dict[str, Labels], dict[str, str]]:
     """Labels by task, and why a task has none."""
     labels, not_probed = {}, {}
-    annotations = sides.training.annotations & sides.held_out.annotations
+    annotations = training.annotations & held_out.annotations
     for name, task in tasks.items():
         if topics_so_far and name in SO_FAR:
             task = replace(task, labels=SO_FAR[name], needs=("state",))
         try:
-            rule = rule_of(task, sides.training, annotations)
-            labels[name] = _asked(labels_of(name, task, rule, sides.training, sides.held_out))
+            rule = rule_of(task, training, annotations)
+            labels[name] = _asked(labels_of(name, task, rule, training, held_out))
         except UsageError as error:
             not_probed[name] = str(error)
     return labels, not_probed
@@ -284,13 +286,18 @@ def device_for(settings: ProbeSettings) -> str:
 
 
 def encodings_of(
-    model: DialogueModel, *, sides: Sides, settings: ProbeSettings, work: Path | None = None, stages: Stages
+    model: DialogueModel,
+    *,
+    training: Examples,
+    held_out: Examples,
+    settings: ProbeSettings,
+    work: Path | None = None,
+    stages: Stages,
 ) -> tuple[Features, Features]:
     """A model's encodings of both splits' contexts; scaled, the training split's spread by 1."""
     tokens = settings.context_tokens or None
     learnt, asked = (
-        encode(model, part, tokens=tokens, cache=work, progress=stages.next())
-        for part in (sides.training, sides.held_out)
+        encode(model, part, tokens=tokens, cache=work, progress=stages.next()) for part in (training, held_out)
     )
     if not settings.scaled:
         return learnt, asked

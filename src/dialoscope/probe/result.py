@@ -108,8 +108,8 @@ class ModelScores(Scored):
 
     @property
     def is_too_small(self) -> bool:
-        """Whether a penalty on weights may be why nothing was found."""
-        return bool(self.silent) and self.spread < SMALL
+        """Whether a penalty on weights may be why nothing was read; encodings that are all alike are not helped."""
+        return bool(self.silent) and 0 < self.spread < SMALL
 
     @property
     def count_above(self) -> Score:
