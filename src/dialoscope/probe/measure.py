@@ -361,7 +361,11 @@ def _steps(models: int, sides: Sides, labels: Mapping[str, Labels], settings: Pr
 
 def _origin(corpus: Corpus, sides: Sides, probed: Mapping[str, Probed], settings: ProbeSettings) -> Origin:
     """What has to be repeated to get the same numbers."""
-    changed = {key: value for key, value in settings.changed().items() if key != "seed"}
+    changed = {
+        key: ",".join(map(str, value)) if isinstance(value, tuple) else value
+        for key, value in settings.changed().items()
+        if key != "seed"
+    }
     measured, taught = sides.held_out.corpus, sides.training.corpus
     named = {
         "classifier": settings.classifier,

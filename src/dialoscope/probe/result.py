@@ -80,6 +80,7 @@ class ModelScores(Scored):
 
     controls: Mapping[str, Scored]  # untrained, shuffled
     above_both: Mapping[str, Comparison]  # task -> the model minus the better of bag of words and constant answer
+    as_baseline: tuple[str, ...]  # tasks on which it is right and wrong exactly where one of these two is
     against_first: Mapping[str, Comparison]  # task -> the first model minus this one
     identity: str  # its own name, with a fingerprint of its weights
     width: int  # numbers in an encoding
@@ -97,9 +98,10 @@ class ModelScores(Scored):
 
     @property
     def not_above(self) -> list[str]:
-        """Tasks on which it surely does not: the whole interval of the difference is at 0 or below."""
+        """Tasks on which it surely does not: the difference's interval ends at 0 or below, or the answers are equal."""
         intervals = {task: test.difference.interval for task, test in self.above_both.items()}
-        return [task for task, interval in intervals.items() if interval is not None and interval[1] <= 0]
+        below = [task for task, interval in intervals.items() if interval is not None and interval[1] <= 0]
+        return [task for task in intervals if task in below or task in self.as_baseline]
 
     @property
     def silent(self) -> list[str]:

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from dialoscope.errors import UsageError
 from dialoscope.metrics import Comparison, Resampling, compare_ratios, correct, ratio_score
 from dialoscope.probe.groups import group_scores
@@ -66,6 +68,7 @@ def score_all(
                     for control, answered in each.controls.items()
                 },
                 above_both=scorer.above_both(each.own, controls),
+                as_baseline=as_baseline(each.own, controls),
                 against_first=against_first.get(name, {}),
                 identity=each.identity,
                 width=each.width,
@@ -86,6 +89,16 @@ def score_all(
             )
             for name, each in labels.items()
         },
+    )
+
+
+def as_baseline(own: Answered, controls: Mapping[str, Answered]) -> tuple[str, ...]:
+    """Tasks on which a model is right and wrong exactly where one of those is that it has to beat."""
+    baselines = [controls[name] for name in TO_BEAT if name in controls]
+    return tuple(
+        task
+        for task, each in own.items()
+        if any(np.array_equal(each.all, answered[task].all) for answered in baselines)
     )
 
 
