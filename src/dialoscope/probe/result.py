@@ -204,7 +204,7 @@ class ProbeResult(Result):
             yield from _scored(name, scored)
         for name, pooled in self.pooled.items():
             subject = f"{name} (mean of {len(pooled.runs)} runs)"
-            parts = pooled.tasks | {GROUP_PART.format(group): spread for group, spread in pooled.groups.items()}
+            parts = {**pooled.tasks, **{GROUP_PART.format(group): spread for group, spread in pooled.groups.items()}}
             for part, spread in parts.items():
                 reason = f"over runs, not dialogues; their standard deviation is {spread.deviation:.4g}"
                 yield (subject, part, "f1"), Score(spread.mean, spread.n, interval_reason=reason)

@@ -96,7 +96,7 @@ def summary_of(result: ProbeResult) -> Table:
         ]
         for task in result.tasks
     ]
-    columns = ["task", *(Column(name, ".3f") for name in single), *result.pooled]
+    columns: list[Column | str] = ["task", *(Column(name, ".3f") for name in single), *result.pooled]
     columns += [Column(SHORT[control], ".3f") for control in result.controls]
     return Table(columns, rows, "Micro-F1 beside the controls", notes=notes)
 
@@ -112,7 +112,8 @@ def _one_summary(result: ProbeResult, notes: list[str]) -> Table:
         ]
         for task, score in result.models[result.first].f1.items()
     ]
-    columns = ["task", Column("F1", ".3f"), "95 %", *(Column(SHORT[name], ".3f") for name in controls)]
+    columns: list[Column | str] = ["task", Column("F1", ".3f"), "95 %"]
+    columns += [Column(SHORT[name], ".3f") for name in controls]
     return Table(columns, rows, f"Micro-F1 of {result.first} beside its controls", notes=notes)
 
 
@@ -127,7 +128,7 @@ def _many_summary(result: ProbeResult, single: list[str], notes: list[str]) -> T
         rows.append([name, *(_plus_minus(pooled.groups.get(group)) for group in (*GROUPS, ALL)), "–"])
     for control, scored in result.controls.items():
         rows.append([SHOWN[control], *(_value(scored.groups[group]) for group in (*GROUPS, ALL)), "–"])
-    columns = ["model", *(Column(group, ".3f") for group in (*GROUPS, ALL)), "above baselines"]
+    columns: list[Column | str] = ["model", *(Column(group, ".3f") for group in (*GROUPS, ALL)), "above baselines"]
     return Table(columns, rows, "Mean micro-F1 by difficulty, beside the controls", notes=notes)
 
 
