@@ -170,7 +170,11 @@ def said(model: Any, test: Any) -> dict[str, Any]:
         Pairs(hypotheses, references, dialogues), metrics=["bleu-2"], options=Options(lowercase=True)
     ).scores["bleu-2"]
     examples = [{key: one[key] for key in ("context", "hypothesis", "reference")} for one in written[:3]]
-    return {"perplexity": perplexity_under(model, test).perplexity.to_dict(), "bleu-2": bleu.to_dict(), "examples": examples}
+    return {
+        "perplexity": perplexity_under(model, test).perplexity.to_dict(),
+        "bleu-2": bleu.to_dict(),
+        "examples": examples,
+    }
 
 
 def without_context(model: Any, test: Any) -> dict[str, float]:

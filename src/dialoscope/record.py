@@ -46,6 +46,8 @@ DIRECTION: dict[str, Direction] = {
     # probes
     "f1": "high",
     "f1_without_none": "high",
+    "f1_deviation": "neither",  # over runs of one model
+    "tasks_above_baselines": "high",
     # remaining depth and ratings
     "mse": "low",
     "pearson": "high",

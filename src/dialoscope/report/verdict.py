@@ -110,3 +110,25 @@ def _on_both_sides(score: Score, limit: str) -> str:
 def _sentence(reason: str | None) -> str:
     text = (reason or "nothing was measured").rstrip(".")
     return f"{text[:1].upper()}{text[1:]}."
+
+
+def judge_count(count: Score, name: str, *, text: str, against: str | None = None, doubt: str | None = None) -> Verdict:
+    """Judge on how many of `count.n` tests something succeeds: good is more than half, a concern half or fewer.
+
+    The interval reaches from the tests that surely succeed to those that may. `doubt` is another reason for failing,
+    for which nothing is a concern.
+
+    >>> judge_count(Score(11, 18, (11, 14)), "mine/all tasks/tasks_above_baselines", text="11 of 18 tasks.").level
+    'good'
+    """
+    if count.value is None:
+        return Verdict("not_measurable", _sentence(count.reason), [name], against)
+    if count.interval is None:
+        raise ValueError("a count of tests has an interval: those that surely succeed, and those that may")
+    surely, perhaps = count.interval
+    if surely > count.n / 2:
+        return Verdict("good", text, [name], against)
+    reason = doubt or f"No test decides on {perhaps - surely:g} tasks"
+    if doubt is None and perhaps <= count.n / 2:
+        return Verdict("concern", text, [name], against)
+    return Verdict("cannot_tell", f"{text} {_sentence(reason)}", [name], against)
