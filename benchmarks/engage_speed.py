@@ -31,7 +31,7 @@ import torch
 
 from dialoscope.corpus import load
 from dialoscope.corpus.dialogue import SCHEMA
-from dialoscope.engage import Settings, examples
+from dialoscope.engage import Shape, examples
 from dialoscope.engage.encoder import CHUNK_TOKENS, Encoder, chunks
 from dialoscope.engage.live import Monitor
 from dialoscope.engage.predictor import Predictor
@@ -128,10 +128,10 @@ def measured(arguments: argparse.Namespace) -> dict[str, Any]:
     encoder = Encoder.load(device=arguments.device)
     held_out = examples(load(arguments.data).split("test")[: arguments.dialogues])
     dialogues = list(held_out.dialogues)
-    predictors = {history: Predictor.untrained(encoder, Settings(history=history)) for history in (0, 3)}
+    predictors = {history: Predictor.untrained(encoder, Shape(history=history)) for history in (0, 3)}
     unique = list(dict.fromkeys(held_out.texts))
     contestants: dict[str, Callable[[], Any]] = {
-        "bare": bare(encoder, encoder.read(unique, Settings())),
+        "bare": bare(encoder, encoder.read(unique, Shape())),
         "history 0": lambda: predictors[0].predict(dialogues),
         "history 3": lambda: predictors[3].predict(dialogues),
     }
@@ -155,7 +155,7 @@ def measured(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def memory(dialogues: int) -> dict[str, Any]:
     """Peak of reading and scoring a corpus that was made up on disk."""
-    predictor = Predictor.untrained(_tiny(), Settings(history=2))
+    predictor = Predictor.untrained(_tiny(), Shape(history=2))
     with tempfile.TemporaryDirectory() as folder:
         path, out = Path(folder) / "talks.parquet", Path(folder) / "scores.parquet"
         turns = _made_up(path, dialogues)

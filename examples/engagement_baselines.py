@@ -36,7 +36,7 @@ from torch.nn.functional import cross_entropy, normalize
 
 import side_by_side
 from dialoscope.corpus import Corpus, load
-from dialoscope.engage import BASELINES, HumanSet, Rater, Settings, evaluate, examples, fit_head, halves, material
+from dialoscope.engage import BASELINES, HumanSet, Rater, Shape, evaluate, examples, fit_head, halves, material
 from dialoscope.engage import read_human as read
 from dialoscope.engage.baselines import word_count
 from dialoscope.engage.encoder import Encoder
@@ -227,7 +227,7 @@ def _contrast(logits: Tensor, replies: Tensor) -> Tensor:
 
 def encoding(corpus: Corpus, rated: HumanSet, work: Path) -> Iterator[Candidate]:
     """Likeness and coherence of query and reply, and remaining depth."""
-    encoder, settings = Encoder.load("minilm"), Settings(history=0)
+    encoder, settings = Encoder.load("minilm"), Shape(history=0)
     training = examples(corpus.split("train"))
     texts = sorted(set(training.texts))
     places = {text: place for place, text in enumerate(texts)}
@@ -248,7 +248,7 @@ def encoding(corpus: Corpus, rated: HumanSet, work: Path) -> Iterator[Candidate]
     numbers = np.array([[places[query], places[reply]] for query, reply in pairs])
     yield Candidate("coherence", fit_coherence(encode, vectors, numbers).score)
     for history in (0, 2):
-        start = Predictor.untrained(encoder, Settings(history=history), seed=0)
+        start = Predictor.untrained(encoder, Shape(history=history), seed=0)
         depth = fit_head(material([corpus]), start=start, cache=work / "vectors")
         yield Candidate(f"remaining depth, history {history}", depth.rate)
         if not history:

@@ -67,7 +67,7 @@ GROUPS = {
 
 
 def options_of(words: Sequence[str]) -> dict[str, Any]:
-    """Settings that the words of a variant change."""
+    """Shape that the words of a variant change."""
     found: dict[str, Any] = {}
     for word in words:
         if word.startswith("classes"):
@@ -86,13 +86,13 @@ def options_of(words: Sequence[str]) -> dict[str, Any]:
 def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, Any]:
     """Train one variant from one seed; predict depth on every test split, and rate what people rated."""
     from dialoscope.corpus import load
-    from dialoscope.engage import RECIPES, Recipe, Settings, fit_all, fit_head, halves, material, read_human
+    from dialoscope.engage import RECIPES, Recipe, Shape, fit_all, fit_head, halves, material, read_human
     from dialoscope.engage.encoder import Encoder
     from dialoscope.engage.predictor import Predictor
     from dialoscope.model.loading import choose_device
 
     corpus, history, *words = name.split("-")
-    settings = Settings(history=int(history.removeprefix("h")), **options_of(words))
+    settings = Shape(history=int(history.removeprefix("h")), **options_of(words))
     found = {one: load(arguments.corpus / f"{one}.parquet") for one in CORPORA}
     learnt = [found[one] for one in (CORPORA if corpus == MIXTURE else (corpus,))]
     everything = read_human(arguments.human)

@@ -18,7 +18,7 @@ from dialoscope.engage.examples import Examples, shuffled
 from dialoscope.engage.fitting import Material, dealt, dealt_as_learnt, fit_all, fit_head, halved, material
 from dialoscope.engage.live import Calibration
 from dialoscope.engage.predictor import Predictor
-from dialoscope.engage.settings import Recipe, Settings
+from dialoscope.engage.shape import Recipe, Shape
 
 TRAINING, VALIDATION = conversations(40, seed=1), conversations(21, seed=2)
 GIVEN = Material([TRAINING], VALIDATION)
@@ -57,19 +57,19 @@ def test_the_seed_decides_who_calibrates() -> None:
 def test_a_single_validation_dialogue_chooses_and_gives_no_interval(encoder: Encoder) -> None:
     alone = VALIDATION.select([0])
     assert halved(alone)[1] is None
-    made = fit_head(Material([TRAINING], alone), start=Predictor.untrained(encoder, Settings()))
+    made = fit_head(Material([TRAINING], alone), start=Predictor.untrained(encoder, Shape()))
     assert made.calibration is None
 
 
 def test_every_text_is_encoded_once_by_a_frozen_fit(counted: tuple[Encoder, Counting]) -> None:
     encoder, counting = counted
-    fit_head(GIVEN, start=Predictor.untrained(encoder, Settings(history=1)), seed=5)
+    fit_head(GIVEN, start=Predictor.untrained(encoder, Shape(history=1)), seed=5)
     assert counting.texts == len(set(TRAINING.texts)) + len(set(VALIDATION.texts))
 
 
 @pytest.mark.parametrize("options", [{}, {"history": 2}, {"history": 1, "is_flat": True}, {"classes": 5}], ids=str)
 def test_a_frozen_fit_is_calibrated_by_the_half_that_did_not_choose(encoder: Encoder, options: dict[str, Any]) -> None:
-    made = fit_head(GIVEN, start=Predictor.untrained(encoder, Settings(**options)), seed=5)
+    made = fit_head(GIVEN, start=Predictor.untrained(encoder, Shape(**options)), seed=5)
     choosing, calibrating = halved(VALIDATION, seed=5)
     assert calibrating is not None
     assert (made.origin["validation"], made.origin["calibration"]) == (choosing.label, calibrating.label)
@@ -93,10 +93,10 @@ def test_a_tuned_predictor_is_calibrated_by_the_half_that_did_not_choose(
 
 def test_weights_say_what_they_and_their_start_have_learnt(encoder: Encoder, tmp_path: Path) -> None:
     own, other = (one.dialogue_fingerprint for one in (TRAINING, VALIDATION))
-    first = fit_head(GIVEN, start=Predictor.untrained(encoder, Settings()), seed=5)
+    first = fit_head(GIVEN, start=Predictor.untrained(encoder, Shape()), seed=5)
     assert first.origin["learnt"] == {"toy": own}
     control = Material([shuffled(TRAINING, np.random.default_rng(0))], VALIDATION)
-    assert fit_head(control, start=Predictor.untrained(encoder, Settings())).origin["learnt"] == {"toy": own}
+    assert fit_head(control, start=Predictor.untrained(encoder, Shape())).origin["learnt"] == {"toy": own}
     recipe = Recipe(rate=1e-3, steps=1, warmup=0, batch_turns=16, evaluate_every=1)
     renamed = Material([replace(VALIDATION, name="else")], VALIDATION)
     tuned = fit_all(renamed, start=first, out=tmp_path / "run", recipe=recipe)
@@ -116,7 +116,7 @@ def test_material_knows_whether_its_labels_are_shuffled(is_shuffled: bool) -> No
 
 @pytest.mark.parametrize("is_shuffled", [False, True])
 def test_a_control_knows_on_disk_that_it_is_one(encoder: Encoder, tmp_path: Path, is_shuffled: bool) -> None:
-    start, given = Predictor.untrained(encoder, Settings()), replace(GIVEN, is_shuffled=is_shuffled)
+    start, given = Predictor.untrained(encoder, Shape()), replace(GIVEN, is_shuffled=is_shuffled)
     recipe = Recipe(rate=1e-3, steps=2, warmup=0, batch_turns=16, evaluate_every=1)
     fit_head(given, start=start, out=tmp_path / "frozen")
     fit_all(given, start=start, out=tmp_path / "tuned", recipe=recipe)
@@ -129,7 +129,7 @@ def test_a_control_knows_on_disk_that_it_is_one(encoder: Encoder, tmp_path: Path
 def test_an_older_predictor_sets_a_seed_alone(encoder: Encoder) -> None:
     turns = (Turn("A", "hello there"), Turn("B", "bye"))
     corpus = Corpus.of([Dialogue(turns, id=str(number)) for number in range(40)], name="mine")
-    old, new = (replace(Predictor.untrained(encoder, Settings()), origin={"seed": 3, **more})
+    old, new = (replace(Predictor.untrained(encoder, Shape()), origin={"seed": 3, **more})
                 for more in ({}, {"learnt": {"else": "0"}}))  # fmt: skip
     assert [one.id for one in dealt_as_learnt(corpus, {"old": old, "new": new})] == [
         one.id for one in dealt(corpus, seed=3)
