@@ -159,7 +159,8 @@ def finish(result: Result, output: Output, *, next_command: str) -> None:
         print_json(result.to_dict())
         return
     for verdict in result.verdicts():
-        typer.echo(f"{MARKS[verdict.level]} {verdict.text}")
+        mark = MARKS[verdict.level]
+        typer.echo(verdict.text if verdict.text.startswith(mark) else f"{mark} {verdict.text}")
     typer.echo(result.used)
     for reason, count in result.counts.get("skipped", {}).items():
         typer.echo(f"Skipped: {count:,} x {reason}")

@@ -64,6 +64,8 @@ def ratings(rated: Rated, settings: RatingsSettings, models: Models, output: Out
     """Measure how far scores of turns agree with people, beside the word count and the people's own agreement."""
     from dialoscope.engage import ratings as measure_ratings
 
+    if not rated:
+        raise UsageError("Name rated turns: FED's JSON, DailyDialog-Human, or a table.")
     check_output(output, [*rated, *models.by_name().values()])
     with working("comparing with people", quiet=output.is_quiet):
         result = measure_ratings(rated, settings=settings, models=models.by_name() or None)
@@ -166,7 +168,7 @@ def score(corpus: Corpus, settings: ScoreSettings, models: Models, reading: Read
 
 
 command(app, "train", train, examples=["engage train chitchat --frozen --history 2 --out engaged",
-                                       "engage train dailydialog/ empathetic_dialogues/ --history 2 --out tuned"])  # fmt: skip
+                                       "engage train dailydialog/ empathetic_dialogues/ --out tuned"])  # fmt: skip
 command(app, "score", score, examples=["engage score chats.jsonl --model engaged --out scores.parquet",
                                        "engage score - --model engaged --json < chats.jsonl"])  # fmt: skip
 command(app, "depth", depth, examples=["engage depth dailydialog/ --model engaged --out depth/",
@@ -194,7 +196,7 @@ def print_predictor(predictor: Predictor, output: TrainOutput, *, next_command: 
         "mean_mse",
         "best_step",
         "steps",
-        "learnt_dialogues",
+        "dialogues",
         "left_out",
     )
     shown = {"model": predictor.name, **predictor.settings.to_dict()}

@@ -56,6 +56,8 @@ def rank(file: Questions, settings: RankOptions, models: Models, printing: Print
     from dialoscope.engage.live import rank as rank_candidates
     from dialoscope.engage.predictors import open_predictor
 
+    if not file:
+        raise UsageError("Name a file of JSON lines, or - for standard input.")
     model = the_model(models)
     predictor = open_predictor(model, settings)
     ranked = [(question, rank_candidates(predictor, *question)) for question in _questions(file)[: settings.limit]]
@@ -179,4 +181,5 @@ def _shown(reading: Reading | None) -> str:
         return f"{'–':>4}  not scored: {NO_TURN['reason']}"
     interval = "" if reading.interval is None else f"  [{reading.interval[0]:.2f}, {reading.interval[1]:.2f}]"
     trend = "" if reading.trend is None else f"  {reading.trend:+.2f} a turn"
-    return f"{reading.turn:>4}  {reading.score:.2f} {bar(reading.score):<{BAR}}{interval}{trend}{'  ALERT' * reading.is_alert}"
+    alert = "  ALERT" if reading.is_alert else ""
+    return f"{reading.turn:>4}  {reading.score:.2f} {bar(reading.score):<{BAR}}{interval}{trend}{alert}"

@@ -1,4 +1,4 @@
-"""How much of a conversation remains after each turn, and do scores of turns agree with people?
+"""How much of a conversation remains after each turn, and whether scores of turns agree with people.
 
 >>> import dialoscope as ds
 >>> ds.engage.Monitor("engaged").hear("Hi! What did you do today?").score        # needs torch   # doctest: +SKIP

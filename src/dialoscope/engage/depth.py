@@ -61,7 +61,7 @@ def depth(
         limit=settings.limit,
         seed=settings.seed,
     )
-    part = next(reversed(parts.sizes))
+    part = list(parts.sizes)[-1]
     sizes = dict(parts.sizes)
     if settings.train_limit is not None:
         sizes[next(iter(sizes))] = min(len(parts.reference), settings.train_limit)

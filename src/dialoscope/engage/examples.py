@@ -107,7 +107,7 @@ def of_length(corpus: Corpus, least: int | None, most: int | None) -> tuple[Corp
     left_out |= {f"a dialogue of more than {most} messages": int((lengths > (most or np.inf)).sum())}
     if not is_kept.any():
         raise UsageError(
-            f"Corpus '{corpus.name}' has no dialogue of {least or 1} to {most or 'any number of'} messages."
+            f"{corpus.name} has no dialogue of {least or 1} to {'any number of' if most is None else most} messages."
         )
     return corpus.select(np.flatnonzero(is_kept)), left_out
 

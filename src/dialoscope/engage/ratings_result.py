@@ -186,9 +186,9 @@ class RatingsResult(Result):
 
     def summary(self) -> Table:
         """Every rater's correlations with people, and the ceiling."""
-        from dialoscope.engage.ratings_section import people_table
+        from dialoscope.engage.ratings_section import summary_table
 
-        return people_table(self)
+        return summary_table(self)
 
 
 def rated_table(measured: Sequence[tuple[HumanSet, Mapping[str, Mapping[str, Numbers]]]]) -> pa.Table:

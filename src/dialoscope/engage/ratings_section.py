@@ -45,6 +45,29 @@ def people_table(result: RatingsResult) -> Table:
     """A row for each set's ceiling and each of its raters."""
     numbers = [*CORRELATIONS, "partial given length", "share of ceiling"]
     columns = [Column("set"), Column("kind"), Column("rater"), *(Column(name, ".3f") for name in numbers)]
+    rows = [row for name, rated in result.sets.items() for row in _rows(name, rated)]
+    return Table(columns, rows, "Agreement with people", notes=_notes(result), name="engage-people")
+
+
+def summary_table(result: RatingsResult) -> Table:
+    """The same for a terminal: Spearman's correlation first, without Kendall's."""
+    numbers = ("Spearman", "Pearson", "given length", "share of ceiling")
+    columns = [Column("rater"), *(Column(name, ".3f") for name in numbers)]
+    rows: list[list[Cell]] = []
+    for name, rated in result.sets.items():
+        where = f", {name}" if len(result.sets) > 1 else ""
+        ceilings = (rated.ceilings["spearman"], rated.ceilings["pearson"], None, None)
+        rows.append([f"one annotator against the others{where}", *ceilings])
+        for kind, raters in rated.raters.items():
+            for rater, each in raters.items():
+                mark = f" ({SELECTED})" if each.is_selected else ""
+                shown = f"{result.subject(name, kind, rater)}{mark}{where}"
+                rows.append([shown, *(each[number] for number in ("spearman", "pearson", PARTIAL, SHARE))])
+    names = ", ".join(result.sets)
+    return Table(columns, rows, f"Agreement with people on {names}", notes=_notes(result)[1:], name="engage-people")
+
+
+def _notes(result: RatingsResult) -> list[str]:
     notes = [
         "Correlations with the mean rating. Ceiling: one annotator against the mean of the others. Partial: "
         "Spearman's with the number of words of the turn held fixed. Share: Spearman's over that of the ceiling. "
@@ -58,8 +81,7 @@ def people_table(result: RatingsResult) -> Table:
         for name, rated in result.sets.items()
         if rated.left_out
     ]
-    rows = [row for name, rated in result.sets.items() for row in _rows(name, rated)]
-    return Table(columns, rows, "Agreement with people", notes=notes, name="engage-people")
+    return notes
 
 
 def _rows(name: str, rated: RatedSet) -> Iterator[list[Cell]]:
