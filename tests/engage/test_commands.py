@@ -33,7 +33,9 @@ def test_every_turn_is_scored(model: Path, corpus: Path) -> None:
 
 def test_messages_come_from_standard_input(model: Path) -> None:
     messages = [{"role": "user", "content": OPENINGS[0]}, {"role": "assistant", "content": ENDINGS[0]}]
-    found = json.loads(heard(json.dumps({"messages": messages}) + "\n", "engage", "score", "-", "--model", model, "--json"))
+    found = json.loads(
+        heard(json.dumps({"messages": messages}) + "\n", "engage", "score", "-", "--model", model, "--json")
+    )
     assert [one["speaker"] for one in found["dialogues"][0]["turns"]] == ["user", "assistant"]
 
 
@@ -41,7 +43,9 @@ def test_scores_go_to_parquet(model: Path, corpus: Path, tmp_path: Path) -> None
     dialoscope("engage", "score", corpus, "--model", model, "--out", tmp_path / "scores.parquet")
     table = pq.read_table(tmp_path / "scores.parquet")
     assert table.column_names == ["dialogue", "split", "turn", "speaker", "text", "score"]
-    assert "this file exists" in refused("engage", "score", corpus, "--model", model, "--out", tmp_path / "scores.parquet")
+    assert "this file exists" in refused(
+        "engage", "score", corpus, "--model", model, "--out", tmp_path / "scores.parquet"
+    )
 
 
 def test_remaining_depth_is_measured_beside_baselines(model: Path, corpus: Path, tmp_path: Path) -> None:
@@ -194,7 +198,18 @@ def test_other_lengths_than_those_of_training_are_refused(unsplit: Path) -> None
 def test_a_limit_of_training_leaves_the_measured_dialogues_as_they_are(
     unsplit: Path, bert: Path, tmp_path: Path
 ) -> None:
-    given = ["engage", "train", unsplit / "talks.parquet", "--frozen", "--encoder", bert, "--seed", "4", "--limit", "20"]
+    given = [
+        "engage",
+        "train",
+        unsplit / "talks.parquet",
+        "--frozen",
+        "--encoder",
+        bert,
+        "--seed",
+        "4",
+        "--limit",
+        "20",
+    ]
     as_json(*given, "--out", tmp_path / "short")
     found = as_json(*measured(unsplit, f"a={unsplit / 'seed4'}", f"b={tmp_path / 'short'}"), "--seed", "4")
     assert found["parts"] == {"train": 48, "test": 6}
@@ -275,7 +290,9 @@ def test_bad_questions_are_one_line(model: Path, tmp_path: Path, line: str) -> N
 
 
 def test_half_a_character_does_not_end_a_conversation(model: Path) -> None:
-    done = CliRunner().invoke(app, ["engage", "watch", str(model), "--json"], input=b"hi\n\xff\xfe well\nbye\n")
+    done = CliRunner().invoke(
+        app, ["engage", "watch", "--model", str(model), "--json"], input=b"hi\n\xff\xfe well\nbye\n"
+    )
     assert [json.loads(line)["turn"] for line in done.stdout.splitlines()] == [1, 2, 3]
 
 

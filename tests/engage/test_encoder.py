@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from tests.engage.samples import Counting
 
 from dialoscope.engage.encoder import Encoder, chunks, pool
-from dialoscope.engage.shape import POOLINGS, Shape
+from dialoscope.engage.settings import POOLINGS
+from dialoscope.engage.shape import Shape
 from dialoscope.errors import UsageError
 
 WORDS = st.lists(st.sampled_from(["hello", "bridge", "the", "old", "where", "?", "bye", "xyz"]), max_size=12)

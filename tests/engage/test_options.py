@@ -52,7 +52,9 @@ def test_only_the_split_that_was_asked_for_is_scored(model: Path, corpus: Path) 
 
 def test_a_limit_cuts_the_split_that_is_scored(model: Path, corpus: Path) -> None:
     whole = dialogues(as_json("engage", "score", corpus, "--model", model, "--split", "test"))
-    assert dialogues(as_json("engage", "score", corpus, "--model", model, "--split", "test", "--limit", "5")) == whole[:5]
+    assert (
+        dialogues(as_json("engage", "score", corpus, "--model", model, "--split", "test", "--limit", "5")) == whole[:5]
+    )
 
 
 def test_a_batch_size_bounds_a_pass_and_changes_no_score(
@@ -68,7 +70,8 @@ def test_a_batch_size_bounds_a_pass_and_changes_no_score(
 
 def test_bfloat16_is_computed_in_and_named(model: Path, corpus: Path, passes: list[tuple[int, str]]) -> None:
     exact, rough = (
-        as_json("engage", "score", corpus, "--model", model, "--limit", "3", "--dtype", dtype) for dtype in ("float32", "bfloat16")
+        as_json("engage", "score", corpus, "--model", model, "--limit", "3", "--dtype", dtype)
+        for dtype in ("float32", "bfloat16")
     )
     assert {dtype for _, dtype in passes} == {"float32", "bfloat16"}
     assert exact["model"] != rough["model"]
@@ -141,7 +144,17 @@ def test_what_spark_cannot_do_is_refused(
 
 def test_spark_asks_for_parquet(model: Path, tmp_path: Path) -> None:
     (tmp_path / "chats.jsonl").write_text(json.dumps({"messages": [{"role": "user", "content": "hello"}]}) + "\n")
-    given = ["engage", "score", tmp_path / "chats.jsonl", "--model", model, "--engine", "spark", "--out", tmp_path / "x"]
+    given = [
+        "engage",
+        "score",
+        tmp_path / "chats.jsonl",
+        "--model",
+        model,
+        "--engine",
+        "spark",
+        "--out",
+        tmp_path / "x",
+    ]
     assert "reads Parquet in our own columns" in refused(*given)
 
 

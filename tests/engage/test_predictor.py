@@ -15,7 +15,8 @@ from tests.engage.samples import Counting
 
 from dialoscope.engage.encoder import Encoder
 from dialoscope.engage.predictor import Predictor, activated, class_of, loss_of, readings, window_means
-from dialoscope.engage.shape import POOLINGS, Shape
+from dialoscope.engage.settings import POOLINGS
+from dialoscope.engage.shape import Shape
 
 Make = Callable[..., Predictor]
 SHOP = ["hello there", "hi, how are you?", "where is the old bridge?", "it is near the river", "thank you, bye"]

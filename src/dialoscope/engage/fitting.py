@@ -83,7 +83,7 @@ def train(
 
 def material_for(corpus: Corpus | Sequence[Corpus], settings: PredictorSettings) -> Material:
     """Turns to learn from and turns to choose by, of one corpus or several; each is split by itself."""
-    corpora = [corpus] if isinstance(corpus, Corpus) else list(corpus)
+    corpora = [corpus] if isinstance(corpus, Corpus) else list(corpus) if isinstance(corpus, Sequence) else []
     if not corpora or not all(isinstance(each, Corpus) for each in corpora):
         raise UsageError("train takes a Corpus or several. Load one with dialoscope.load.")
     target = None if settings.scores is None else target_of(settings.scores)

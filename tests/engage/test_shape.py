@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialoscope.engage.settings import ACTIVATIONS, PAPER, POOLINGS, Recipe, Settings
+from dialoscope.engage.settings import ACTIVATIONS, POOLINGS
+from dialoscope.engage.shape import PAPER, Recipe, Shape
 from dialoscope.errors import UsageError
 
 
@@ -22,7 +23,7 @@ from dialoscope.errors import UsageError
 )
 def test_settings_that_make_no_sense_are_refused(options: Any, message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        Settings(**options)
+        Shape(**options)
     assert str(caught.value) == message
 
 
@@ -49,7 +50,7 @@ def test_recipes_that_make_no_sense_are_refused(options: Any, message: str) -> N
 
 @given(
     st.builds(
-        Settings,
+        Shape,
         history=st.integers(0, 9),
         is_flat=st.booleans(),
         pooling=st.sampled_from(POOLINGS),
@@ -58,8 +59,8 @@ def test_recipes_that_make_no_sense_are_refused(options: Any, message: str) -> N
         tokens=st.integers(3, 512),
     )
 )
-def test_settings_survive_json(settings: Settings) -> None:
-    assert Settings.from_dict(settings.to_dict()) == settings
+def test_settings_survive_json(settings: Shape) -> None:
+    assert Shape.from_dict(settings.to_dict()) == settings
 
 
 @pytest.mark.parametrize(
@@ -76,21 +77,26 @@ def test_settings_survive_json(settings: Settings) -> None:
 )
 def test_settings_of_another_type_or_name_are_refused(given: Any, message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        Settings.from_dict(given)
+        Shape.from_dict(given)
     assert str(caught.value) == message
 
 
 def test_a_flat_history_is_read_and_not_averaged() -> None:
-    assert (Settings(history=3).averaged, Settings(history=3, is_flat=True).averaged) == (3, 0)
+    assert (Shape(history=3).averaged, Shape(history=3, is_flat=True).averaged) == (3, 0)
 
 
 def test_the_layer_has_an_output_for_each_class_or_one() -> None:
-    assert (Settings().outputs, Settings(classes=5).outputs) == (1, 5)
+    assert (Shape().outputs, Shape(classes=5).outputs) == (1, 5)
+
+
+def test_names_on_record_depend_on_these_words() -> None:
+    shown = "Settings(history=2, is_flat=False, pooling='mean', activation='clamp', classes=None, tokens=128)"
+    assert Shape(history=2).words == shown
 
 
 def test_signatures_name_the_history_and_what_is_not_as_usual() -> None:
-    assert Settings().signed() == {"history": 0}
-    assert Settings(2, pooling="max").signed() == {"history": 2, "pooling": "max"}
+    assert Shape().signed() == {"history": 0}
+    assert Shape(2, pooling="max").signed() == {"history": 2, "pooling": "max"}
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dialoscope.engage.evaluate import NO_SHUFFLED, PARTIAL, SELECTED, evaluate, without_selected
+from dialoscope.engage.report import people_section
 from scipy import stats
 
 from dialoscope.engage.baselines import BASELINES, SingleTurn
-from dialoscope.engage.evaluate import NO_SHUFFLED, PARTIAL, SELECTED, evaluate, without_selected
 from dialoscope.engage.human_sets import HumanSet, halves, item_key, pair_key, read_human
 from dialoscope.engage.protocol import Dialogue, Floats
-from dialoscope.engage.report import people_section
 from dialoscope.errors import UsageError
 from dialoscope.metrics import Resampling
 from dialoscope.record import Score
