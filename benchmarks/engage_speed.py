@@ -31,11 +31,12 @@ import torch
 
 from dialoscope.corpus import load
 from dialoscope.corpus.dialogue import SCHEMA
-from dialoscope.engage import Shape, examples
 from dialoscope.engage.encoder import CHUNK_TOKENS, Encoder, chunks
+from dialoscope.engage.examples import examples
 from dialoscope.engage.live import Monitor
 from dialoscope.engage.predictor import Predictor
 from dialoscope.engage.scoring import write_scores
+from dialoscope.engage.shape import Shape
 from peak import memory_from_here, peak_memory
 
 JSON = Path(__file__).with_suffix(".json")
@@ -117,9 +118,10 @@ def live(predictor: Predictor, turns: list[str], repeats: int) -> dict[str, list
 
 def standing(monitor: Monitor) -> Monitor:
     """A copy that hears for itself; the predictor is shared."""
-    made = copy(monitor)
-    for name in ("scores", "_outputs", "_texts"):
-        setattr(made, name, copy(getattr(monitor, name)))
+    made, talk = copy(monitor), copy(monitor._talk)
+    for name in ("scores", "outputs", "texts"):
+        setattr(talk, name, copy(getattr(talk, name)))
+    made._talk, made._heard = talk, copy(monitor._heard)
     return made
 
 
