@@ -72,8 +72,8 @@ def judge(
 def undecided(score: Score, name: str, *, text: str, reason: str) -> Verdict:
     """Report a number for which no limit and no control says what is good, and why."""
     if score.value is None:
-        return Verdict("not_measurable", f"Not measurable: {score.reason}", [name])
-    return Verdict("cannot_tell", f"{text} Whether this is a concern cannot be told: {reason}.", [name])
+        return Verdict("not_measurable", _sentence(score.reason), [name])
+    return Verdict("cannot_tell", f"{text} {_sentence(reason)}", [name])
 
 
 def judge_difference(

@@ -5,7 +5,7 @@ import io
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dialoscope.corpus import Corpus, Turn
+from dialoscope.corpus import Dialogue as Talk
+from dialoscope.engage import RatingsResult, RatingsSettings, ratings
 from dialoscope.engage.baselines import BASELINES, SingleTurn
-from dialoscope.engage.evaluate import NO_SHUFFLED, PARTIAL, SELECTED, evaluate, without_selected
 from dialoscope.engage.human_sets import HumanSet, halves, item_key, pair_key, read_human
 from dialoscope.engage.protocol import Dialogue, Floats
-from dialoscope.engage.report import people_section
+from dialoscope.engage.ratings import NO_SHUFFLED, RESAMPLING, measure_sets, without_selected
+from dialoscope.engage.ratings_result import PARTIAL, SELECTED
+from dialoscope.engage.ratings_section import people_table, section_of
 from dialoscope.errors import UsageError
 from dialoscope.metrics import Resampling
-from dialoscope.record import Score
+from dialoscope.record import Score, direction
 
 QUICK = Resampling(resamples=300, method="percentile")
 N = 40
@@ -66,9 +70,51 @@ def values_of(rater: Known, people: HumanSet) -> list[float]:
     return [rater.scores[key] for key in people.keys]
 
 
-def of_set(found: Any, name: str = "people") -> dict[str, Any]:
-    shown: dict[str, Any] = json.loads(json.dumps(found.to_dict()))
-    return dict(shown["sets"][name])
+def evaluate(
+    raters: Mapping[str, Any], sets: Sequence[HumanSet], *, reproduce_paper: bool = False, **options: Any
+) -> RatingsResult:
+    """Raters on sets, by these baselines and this resampling."""
+    return measure_sets(raters, sets, settings=RatingsSettings(reproduce_paper=reproduce_paper), **options)
+
+
+def of_set(found: RatingsResult, name: str = "people") -> dict[str, Any]:
+    """The numbers of one set, as plain values."""
+    one = found.sets[name]
+    return {
+        "n": one.n,
+        "ceiling": one.ceiling.value,
+        "ceilings": {kind: score.to_dict() for kind, score in one.ceilings.items()},
+        "annotators": one.annotators_per_item,
+        "annotator_names": one.annotators,
+        "left_out": dict(one.left_out),
+        "note": one.note,
+        **{kind: {rater: shown(each) for rater, each in some.items()} for kind, some in one.raters.items()},
+        "comparisons": [compared(each) for each in one.comparisons],
+    }
+
+
+def shown(one: Any) -> dict[str, Any]:
+    """One rater's values, with what belongs to its Spearman correlation."""
+    spearman = one["spearman"]
+    return {
+        **{name: score.value for name, score in one.scores.items()},
+        "interval": spearman.interval,
+        "intervals": {name: score.interval for name, score in one.scores.items() if score.interval},
+        "n": spearman.n,
+        "signature": spearman.signature,
+        "signatures": {name: score.signature for name, score in one.scores.items()},
+        "reasons": {name: score.reason for name, score in one.scores.items() if score.reason},
+    } | ({"mark": SELECTED} if one.is_selected else {})
+
+
+def compared(one: Any) -> dict[str, Any]:
+    """One comparison's values."""
+    williams = {**asdict(one.pearson), "p_holm": one.pearson_p_holm}
+    second = {"first": one.first, "second": one.second, "second_is": one.second_kind.removesuffix("s")}
+    note = {"note": one.note} if one.note else {}
+    signature = {"signature": one.spearman.difference.signature}
+    tested = one.spearman.to_dict()
+    return {**second, **tested, "difference": tested["difference"] | signature, "williams": williams, **note}
 
 
 def partial_spearman(x: Any, y: Any, z: Any) -> float:
@@ -97,8 +143,8 @@ def test_the_ceiling_is_one_annotator_against_the_rest(people: HumanSet) -> None
         each = [measure(people.ratings[:, j], np.delete(people.ratings, j, axis=1).mean(axis=1))[0] for j in range(3)]
         assert found["ceilings"][kind]["value"] == pytest.approx(np.mean(each))
     assert found["ceiling"] == found["ceilings"]["spearman"]["value"]
-    assert (found["n"], found["annotators"], found["annotators_in_all"]) == (N, 3, 3)
-    assert found["annotator_names"] == ["ann", "bob", "eve"]
+    assert (found["n"], found["annotators"], len(found["annotator_names"])) == (N, 3, 3)
+    assert found["annotator_names"] == ("ann", "bob", "eve")
     mine = found["models"]["mine"]
     assert mine["share_of_ceiling"] == pytest.approx(mine["spearman"] / found["ceiling"])
 
@@ -110,7 +156,7 @@ def test_intervals_are_over_dialogues(people: HumanSet) -> None:
     for one in (people, people.select([place for place in range(N) for _ in range(4)])):
         set_ = evaluate({"mine": rater}, [one], resampling=QUICK).sets["people"]
         mine = set_.raters["models"]["mine"]
-        found.append([set_.ceiling, set_.pearson_ceiling, *map(mine.__getitem__, ("pearson", "spearman", PARTIAL))])
+        found.append([set_.ceiling, set_.ceilings["pearson"], *map(mine.__getitem__, ("pearson", "spearman", PARTIAL))])
     for plain, copied in zip(*found, strict=True):
         assert copied.n == 4 * plain.n
         (low, high), again = plain.interval or (0.0, 0.0), copied.interval or (0.0, 0.0)
@@ -140,13 +186,13 @@ def test_every_baseline_stands_beside_the_models(people: HumanSet) -> None:
 def test_a_missing_control_with_shuffled_labels_is_told_once(people: HumanSet) -> None:
     mine, control = known(people, noise=1.0), replace(known(people, noise=9.0, seed=2), is_shuffled=True)
     found = evaluate({"mine": mine}, [people, replace(people, name="again")], resampling=QUICK)
-    assert found.to_dict()["note"].startswith("No control with shuffled labels: train one with dialoscope engage train")
-    assert found.table().notes.count(found.note) == 1
+    assert found.note.startswith("No control with shuffled labels: train one with dialoscope engage train")
+    assert people_table(found).notes.count(found.note) == found.summary().notes.count(found.note) == 1
     told = evaluate({"mine": mine, "control": control}, [people], resampling=QUICK)
-    assert "note" not in told.to_dict()
-    assert NO_SHUFFLED not in told.table().notes
+    assert told.note == ""
+    assert NO_SHUFFLED not in people_table(told).notes
     assert SingleTurn(control).is_shuffled and not SingleTurn(mine).is_shuffled
-    assert "note" not in evaluate({}, [people], resampling=QUICK).to_dict()  # no rater, no control
+    assert evaluate({}, [people], resampling=QUICK).note == ""  # no rater, no control
 
 
 def test_other_metrics_are_scored_where_they_have_scores(people: HumanSet) -> None:
@@ -243,8 +289,8 @@ def test_williams_t_is_that_of_its_formula(people: HumanSet) -> None:
 def test_p_values_are_corrected_over_all_sets(people: HumanSet) -> None:
     other = replace(people, name="other", ratings=people.ratings[::-1].copy())
     raters = {"a": known(people, noise=0.5), "b": known(people, noise=2.0, seed=2)}
-    found = evaluate(raters, [people, other], resampling=QUICK).to_dict()["sets"]
-    compared = [one for each in found.values() for one in each["comparisons"]]
+    found = evaluate(raters, [people, other], resampling=QUICK)
+    compared = [one for name in found.sets for one in of_set(found, name)["comparisons"]]
     for tests in (compared, [one["williams"] for one in compared]):
         ordered = sorted(tests, key=lambda one: one["p_value"])
         assert len(ordered) == 10
@@ -357,7 +403,7 @@ def test_the_papers_way_keeps_the_items_and_is_marked(people: HumanSet) -> None:
     assert "mark" not in found["models"]["other"]
     assert found["note"] == "Mine. mine: selected on this set."
     assert "selected:True" in found["models"]["mine"]["signature"]
-    assert "mine (selected on this set)" in result.csv()
+    assert "mine (selected on this set)" in people_table(result).to_csv()
 
 
 def test_a_selection_elsewhere_changes_nothing(people: HumanSet) -> None:
@@ -392,7 +438,7 @@ def test_a_rater_that_leaves_turns_out_is_a_bug(people: HumanSet) -> None:
 
 def test_the_table_has_a_row_for_the_ceiling_and_each_rater(people: HumanSet) -> None:
     result = evaluate({"mine": known(people, noise=1.0)}, [people], resampling=QUICK)
-    rows = list(csv.DictReader(io.StringIO(result.csv())))
+    rows = list(csv.DictReader(io.StringIO(people_table(result).to_csv())))
     assert [(row["kind"], row["rater"]) for row in rows] == [
         ("ceiling", "annotators"),
         ("model", "mine"),
@@ -400,11 +446,10 @@ def test_the_table_has_a_row_for_the_ceiling_and_each_rater(people: HumanSet) ->
         ("metric", "bleu"),
     ]
     assert float(rows[1]["spearman"]) == of_set(result)["models"]["mine"]["spearman"]
-    assert len(result.rows()) == len(rows)
-    assert all(len(row) == len(result.table().columns) for row in result.rows())
-    assert r"\toprule" in result.latex()
-    assert "people: Mine." in result.latex()
-    assert "a share above 1 is possible" in result.latex()
+    latex = people_table(result).to_latex()
+    assert r"\toprule" in latex
+    assert "people: Mine." in latex
+    assert "a share above 1 is possible" in latex
 
 
 def test_words_reach_0_725_on_dailydialog_human_and_pass_the_ceiling(data: Path) -> None:
@@ -416,20 +461,20 @@ def test_words_reach_0_725_on_dailydialog_human_and_pass_the_ceiling(data: Path)
     assert words["spearman"] == pytest.approx(0.725, abs=5e-4)
     assert words["share_of_ceiling"] > 1
     assert found["baselines"]["position"]["spearman"] is None  # every rated turn is the second
-    assert (found["annotators"], found["annotators_in_all"], found["annotator_names"]) == (3, 24, None)
+    assert (found["annotators"], len(found["annotator_names"])) == (3, 24)
     assert found["note"] == "The file has 3 annotators per item; the paper says 5."
 
 
 def test_the_page_says_what_its_verdict_rests_on(people: HumanSet) -> None:
     found = evaluate({"ours": known(people, noise=0.5)}, [people], resampling=QUICK)
     one = next(each for each in found.sets["people"].comparisons if each.second_kind == "baselines")
-    section = people_section(found)
+    section = section_of(found)
     assert f"ours minus {one.second}: {one.spearman.difference.value or 0:+.2f} [" in section.lead
     assert "(paired bootstrap, Holm)." in section.lead
 
 
 def test_the_card_of_the_page_has_n_and_an_interval(people: HumanSet) -> None:
-    verdict = people_section(evaluate({"ours": known(people, noise=0.5)}, [people], resampling=QUICK)).verdict
+    verdict = section_of(evaluate({"ours": known(people, noise=0.5)}, [people], resampling=QUICK)).verdict
     assert verdict is not None and isinstance(verdict.number, Score)
     low, high = verdict.number.interval or (1.0, 0.0)
     assert low < (verdict.number.value or 0.0) < high
@@ -437,19 +482,113 @@ def test_the_card_of_the_page_has_n_and_an_interval(people: HumanSet) -> None:
 
 
 @pytest.mark.parametrize(
-    ("p_holm", "difference", "level"),
-    [(0.0, 0.3, "good"), (0.0, -0.3, "bad"), (0.2, 0.3, "warn"), (None, 0.3, "warn")],
+    ("interval", "level"),
+    [((0.1, 0.5), "good"), ((-0.5, -0.1), "concern"), ((-0.1, 0.5), "cannot_tell"), (None, "cannot_tell")],
 )
-def test_the_card_takes_a_p_value_of_nought_for_one(
-    people: HumanSet, p_holm: float | None, difference: float, level: str
+def test_a_verdict_needs_an_interval_on_one_side_of_the_best_baseline(
+    people: HumanSet, interval: tuple[float, float] | None, level: str
 ) -> None:
     found = evaluate({"ours": known(people, noise=0.5)}, [people], resampling=QUICK)
     one = found.sets["people"]
     first, *others = one.comparisons
-    tested = replace(first.spearman, p_holm=p_holm, difference=replace(first.spearman.difference, value=difference))
-    told = replace(one, comparisons=(replace(first, spearman=tested), *others))
-    verdict = people_section(replace(found, sets={"people": told})).verdict
-    assert verdict is not None and verdict.level == level
+    difference = Score(0.0 if interval is None else sum(interval) / 2, N, interval)
+    tested = replace(first, spearman=replace(first.spearman, difference=difference))
+    verdict = replace(found, sets={"people": replace(one, comparisons=(tested, *others))}).verdict
+    assert verdict.level == level
+    assert verdict.against == f"{first.second}/people/spearman"
+    assert "the number of words by" in verdict.text and "one annotator with the others by" in verdict.text
+
+
+def test_a_rater_that_was_selected_on_the_set_is_never_good(people: HumanSet) -> None:
+    rater = replace(known(people, noise=0.01), selected_on=frozenset(people.keys))
+    verdict = evaluate({"mine": rater}, [people], resampling=QUICK, reproduce_paper=True).verdict
+    assert (verdict.level, "it was selected on this set" in verdict.text) == ("cannot_tell", True)
+    assert (
+        evaluate({"mine": replace(rater, selected_on=frozenset())}, [people], resampling=QUICK).verdict.level == "good"
+    )
+
+
+# --- One result and one call ------------------------------------------------------------------------------------------
+
+
+def test_a_saved_result_is_the_same_when_it_is_loaded(people: HumanSet, tmp_path: Path) -> None:
+    raters = {"bleu": known(people, noise=0.5), "random": known(people, noise=3.0, seed=2)}
+    found = evaluate(raters, [people, replace(people, name="others")], resampling=QUICK)
+    loaded = RatingsResult.load(found.save(tmp_path / "out"))
+    assert loaded.to_dict() == found.to_dict() == json.loads(json.dumps(found.to_dict()))
+    assert [block.to_dict() for block in loaded.section().blocks] == [
+        block.to_dict() for block in found.section().blocks
+    ]
+    assert loaded.sets["people"].comparisons == found.sets["people"].comparisons
+    assert loaded.parts == {"people": N, "others": N}
+
+
+def test_paths_tell_models_from_baselines_and_metrics_of_their_name(people: HumanSet) -> None:
+    raters = {"bleu": known(people, noise=0.5), "random": known(people, noise=3.0, seed=2)}
+    found = evaluate(raters, [people], resampling=QUICK)
+    assert all(len(name.split("/")) == 3 and direction(name) for name in found.scores())
+    subjects = list(dict.fromkeys(name.partition("/")[0] for name in found.scores()))
+    assert subjects == [
+        "annotators", "bleu", "random", "word_count", "question_mark", "position", "average_length", "baseline random",
+        "metric bleu",
+    ]  # fmt: skip
+    assert found.scores()["bleu/people/spearman"] == found.sets["people"].raters["models"]["bleu"]["spearman"]
+
+
+def test_items_hold_the_scores_beside_the_people(people: HumanSet) -> None:
+    rater = known(people, noise=1.0)
+    found = evaluate({"mine": rater}, [people], resampling=QUICK)
+    ((name, items),) = found.items().items()
+    assert name == "mine/people/spearman"
+    assert items.above.tolist() == pytest.approx(values_of(rater, people))
+    assert items.people is not None and items.people.tolist() == people.mean.tolist()
+    assert [key for (key,) in items.keys] == list(people.keys)
+    assert all(field.metadata[b"meaning"] for field in found.table.schema)
+
+
+def test_one_call_takes_sets_corpora_paths_and_names_of_baselines(people: HumanSet, tmp_path: Path) -> None:
+    found = ratings(people, models={"words": "word_count", "mine": known(people, noise=1.0)})
+    scores = found.scores()
+    assert scores["words/people/spearman"].value == scores["word_count/people/spearman"].value
+    assert ratings([people], limit=12).parts == {"people": 12}
+    assert ratings(people, reported_half=True).parts == {"people": N // 2}
+    labels = {"ratings": {"engagement": {"ann": 1, "bob": 2}}}
+    talks = [Talk((Turn("A", "hi there"), Turn("B", "well " * n, labels)), str(n)) for n in range(1, 13)]
+    corpus = Corpus.of(talks, name="r")
+    assert ratings(corpus).parts == {"r": 12}
+
+
+def test_without_a_predictor_there_is_no_finding(people: HumanSet) -> None:
+    verdict = evaluate({}, [people], resampling=QUICK).verdict
+    assert verdict.level == "not_measurable"
+    assert "no predictor was given" in verdict.text and "the number of words by" in verdict.text
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ratings(3), "ratings takes paths, corpora or HumanSets of rated turns, found int"),  # type: ignore[arg-type]
+        (lambda: ratings([]), "at least one set"),
+        (lambda: ratings("nowhere.csv"), "No file or folder 'nowhere.csv'"),
+        (lambda: ratings("x", against={"a": Corpus.of([])}), "leave out against"),
+    ],
+)
+def test_a_wrong_call_is_one_line(call: Any, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        call()
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_resampling_follows_the_seed(people: HumanSet) -> None:
+    first, second = (
+        measure_sets(
+            {"mine": known(people, noise=1.0)}, [people], settings=RatingsSettings(seed=seed), resampling=QUICK
+        )
+        for seed in (0, 1)
+    )
+    one, two = (found.scores()["mine/people/spearman"] for found in (first, second))
+    assert one.value == two.value and one.interval != two.interval
+    assert RESAMPLING.resamples == 10_000
 
 
 @pytest.mark.parametrize(

@@ -6,21 +6,34 @@ DailyDialog-Human and reports it, too: `reproduce_paper` does the same, and the 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dialoscope.engage.baselines import BASELINES, word_count
-from dialoscope.engage.human_sets import MOST_NAMED, HumanSet, Numbers
+from dialoscope.corpus import Corpus
+from dialoscope.engage.baselines import BASELINES, SingleTurn, word_count
+from dialoscope.engage.human_sets import HumanSet, Numbers, halves, read_human, some_of
+from dialoscope.engage.human_sets.corpora import rated_turns_of
+from dialoscope.engage.predictors import check_named, open_predictor, untrained_control
 from dialoscope.engage.protocol import Rater
+from dialoscope.engage.ratings_result import (
+    PARTIAL,
+    SELECTED,
+    SHARE,
+    RatedSet,
+    RaterComparison,
+    RaterResult,
+    RatingsResult,
+    rated_table,
+)
+from dialoscope.engage.settings import RatingsSettings
 from dialoscope.errors import UsageError, unknown_name
 from dialoscope.metrics import (
     CORRELATIONS,
-    Comparison,
     Resampling,
     Significance,
     annotator_ceiling,
@@ -32,158 +45,99 @@ from dialoscope.metrics import (
     williams,
 )
 from dialoscope.metrics.correlation import correlation
+from dialoscope.progress import Progress
 from dialoscope.record import Origin, Score
-from dialoscope.report import Column, Table
-from dialoscope.report.cell import Cell
+from dialoscope.report.result import skipped
+from dialoscope.settings import with_options
 
 RESAMPLING = Resampling(method="percentile")  # correlations with people come with bootstrap intervals
 FEWEST_ITEMS = 10  # that selection must leave for a set to be reported
-SELECTED = "selected on this set"
 NO_SHUFFLED = (
     "No control with shuffled labels: train one with dialoscope engage train --shuffled and name it beside the others."
 )
-KINDS = ("models", "baselines", "metrics")  # of raters; metrics are other people's, scored beforehand
-PARTIAL, SHARE = "partial_given_length", "share_of_ceiling"
 Scores = Mapping[str, Mapping[str, Numbers]]  # kind -> rater -> (items,)
+Rated = Corpus | HumanSet | str | Path
 
 
-@dataclass(frozen=True, eq=False)
-class RaterResult:
-    """One rater on one set: how far it agrees with people's mean rating.
+def ratings(
+    rated: Rated | Sequence[Rated],
+    *,
+    against: Mapping[str, Corpus] | None = None,
+    settings: RatingsSettings | None = None,
+    models: Mapping[str, Any] | None = None,
+    work: Path | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> RatingsResult:
+    """Measure how far scores of turns agree with people's ratings, beside baselines and the people themselves.
 
-    ``pearson``, ``spearman`` and ``kendall``; ``partial_given_length`` is Spearman's correlation with the number of
-    words of the rated turn held fixed; ``share_of_ceiling`` is Spearman's over the annotators' own. A rater is held
-    against the mean of all annotators, one annotator against the mean of the others, which is noisier and leaves the
-    annotator out: a share above 1 is possible, and does not mean that a rater is better than a person.
+    `rated` is one set of rated turns or several: paths, corpora whose turns carry ratings, or `HumanSet`s. `models` are
+    predictors (a path, or a loaded one), names of baselines, or anything that meets `Rater`.
+
+    >>> found = ratings("dailydialog_human", models={"mine": "engaged"})                   # doctest: +SKIP
+    >>> found.scores()["word_count/dailydialog-human/spearman"].value                      # doctest: +SKIP
+    0.725...
     """
-
-    scores: Mapping[str, Score]
-    is_selected: bool = False  # whether it was selected on items that are reported here
-
-    def __getitem__(self, name: str) -> Score:
-        return self.scores[name]
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON has it: values, intervals and signatures by name; a value that is missing says why."""
-        shown: dict[str, Any] = {name: score.value for name, score in self.scores.items()}
-        shown |= {
-            "interval": self["spearman"].interval,
-            "intervals": {name: score.interval for name, score in self.scores.items() if score.interval},
-            "n": self["spearman"].n,
-            "signature": self["spearman"].signature,
-            "signatures": {name: score.signature for name, score in self.scores.items()},
-        }
-        reasons = {name: score.reason for name, score in self.scores.items() if score.reason}
-        shown |= {"reasons": reasons} if reasons else {}
-        return {**shown, "mark": SELECTED} if self.is_selected else shown
+    settings = with_options(settings, RatingsSettings, options)
+    if against:
+        raise UsageError("ratings compares with nothing: leave out against.")
+    sets = [cut_set(each, settings) for each in read_sets(rated, settings)]
+    raters, controls = open_raters(models or {}, settings)
+    return measure_sets(raters, sets, settings=settings, baselines={**BASELINES, **controls})
 
 
-@dataclass(frozen=True)
-class RaterComparison:
-    """Two raters on the same items: the paired bootstrap of Spearman's correlations, Williams' t of Pearson's."""
-
-    first: str
-    second: str
-    second_kind: str  # one of KINDS
-    spearman: Comparison
-    pearson: Significance
-    pearson_p_holm: float | None = None
-    note: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
-        tested = {key: value for key, value in dataclasses.asdict(self.pearson).items() if key != "reason" or value}
-        shown: dict[str, Any] = {
-            "first": self.first,
-            "second": self.second,
-            "second_is": self.second_kind.removesuffix("s"),
-        }
-        shown |= {**self.spearman.to_dict(), "williams": {**tested, "p_holm": self.pearson_p_holm}}
-        return {**shown, "note": self.note} if self.note else shown
+def read_sets(rated: Rated | Sequence[Rated], settings: RatingsSettings) -> list[HumanSet]:
+    """Sets of rated turns, read where they are not yet."""
+    given = [rated] if isinstance(rated, Corpus | HumanSet | str | Path) else rated
+    if not isinstance(given, Sequence) or not all(isinstance(each, Corpus | HumanSet | str | Path) for each in given):
+        raise UsageError(f"ratings takes paths, corpora or HumanSets of rated turns, found {type(rated).__name__}.")
+    reading: dict[str, Any] = {"aspect": settings.aspect, "metrics": settings.metrics}
+    sets = []
+    for each in given:
+        if isinstance(each, HumanSet):
+            sets.append(each)
+        elif isinstance(each, Corpus):
+            sets.append(rated_turns_of(each, each.name, splits=settings.split, **reading))
+        else:
+            sets.append(read_human(each, annotators=settings.annotators, splits=settings.split, **reading))
+    return sets
 
 
-@dataclass(frozen=True, eq=False)
-class SetResult:
-    """All raters on one set."""
-
-    rated: HumanSet  # what is reported of it
-    scores: Scores  # what every rater said of every item
-    ceiling: Score  # one annotator against the rest, Spearman
-    pearson_ceiling: Score
-    raters: Mapping[str, Mapping[str, RaterResult]]  # kind -> rater
-    comparisons: tuple[RaterComparison, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
-        ceilings = {"spearman": self.ceiling, "pearson": self.pearson_ceiling}
-        each = self.rated.annotators_per_item
-        return {
-            "n": len(self.rated),
-            "ceiling": self.ceiling.value,
-            "ceilings": {kind: score.to_dict() for kind, score in ceilings.items()},
-            "annotators": int(each) if each.is_integer() else each,  # of an item
-            "annotators_in_all": len(self.rated.annotators),
-            "annotator_names": list(self.rated.annotators) if len(self.rated.annotators) <= MOST_NAMED else None,
-            "aspect": self.rated.aspect or None,
-            "fingerprint": self.rated.fingerprint,
-            **{kind: {name: one.to_dict() for name, one in self.raters[kind].items()} for kind in KINDS},
-            "comparisons": [one.to_dict() for one in self.comparisons],
-            "left_out": dict(self.rated.left_out),
-            "note": self.rated.note,
-        }
+def cut_set(rated: HumanSet, settings: RatingsSettings) -> HumanSet:
+    """The rated turns that are measured: of the reported half alone, and not more than the limit."""
+    rated = halves(rated).reported if settings.reported_half else rated
+    return rated if settings.limit is None else some_of(rated, settings.limit)
 
 
-@dataclass(frozen=True, eq=False)
-class EngageEvaluation:
-    """All raters on all sets."""
-
-    sets: Mapping[str, SetResult]
-    origin: Origin
-    note: str = ""  # what is missing beside the raters
-
-    def to_dict(self) -> dict[str, Any]:
-        """What `--json` prints."""
-        shown: dict[str, Any] = {"sets": {name: one.to_dict() for name, one in self.sets.items()}}
-        return {**shown, "note": self.note} if self.note else shown
-
-    def rows(self) -> list[list[Cell]]:
-        """A row for each set's ceiling and each of its raters, under the columns of `table`."""
-        return [row for name, one in self.sets.items() for row in _rows(name, one)]
-
-    def table(self) -> Table:
-        """Everything as one table, for the page, LaTeX and spreadsheets."""
-        numbers = [*CORRELATIONS, "partial given length", "share of ceiling"]
-        columns = [Column("set"), Column("kind"), Column("rater"), *(Column(name, ".3f") for name in numbers)]
-        notes = [
-            "Correlations with the mean rating. Ceiling: one annotator against the mean of the others. Partial: "
-            "Spearman's with the number of words of the turn held fixed. Share: Spearman's over that of the ceiling. "
-            "A rater is held against the mean of all annotators, one annotator against the mean of the others, so a "
-            "share above 1 is possible."
-        ]
-        notes += [self.note] if self.note else []
-        notes += [f"{name}: {one.rated.note}" for name, one in self.sets.items() if one.rated.note]
-        notes += [f"{name}: left out {_counted(one.rated)}." for name, one in self.sets.items() if one.rated.left_out]
-        return Table(columns, self.rows(), "Agreement with people", notes=notes, name="engage-people")
-
-    def latex(self) -> str:
-        """The table for a paper."""
-        return self.table().to_latex()
-
-    def csv(self) -> str:
-        """The table for a spreadsheet, at full precision."""
-        return self.table().to_csv()
+def open_raters(models: Mapping[str, Any], settings: RatingsSettings) -> tuple[dict[str, Rater], dict[str, Rater]]:
+    """Raters by name, and the untrained control that stands beside predictors."""
+    check_named(models)
+    raters: dict[str, Rater] = {}
+    predictors = {}
+    for name, model in models.items():
+        if isinstance(model, str) and model in BASELINES:
+            raters[name] = BASELINES[model]
+        elif hasattr(model, "rate") and not hasattr(model, "encoder"):
+            raters[name] = model
+        else:
+            raters[name] = predictors[name] = open_predictor(model, settings)
+    controls: dict[str, Rater] = dict(untrained_control(predictors))
+    if settings.single_turn:
+        raters = {name: SingleTurn(rater) for name, rater in raters.items()}
+        controls = {name: SingleTurn(rater) for name, rater in controls.items()}
+    return raters, controls
 
 
-def evaluate(
+def measure_sets(
     raters: Mapping[str, Rater],
     sets: Sequence[HumanSet],
     *,
+    settings: RatingsSettings | None = None,
     baselines: Mapping[str, Rater] = BASELINES,
     resampling: Resampling = RESAMPLING,
     selected_on: Mapping[str, Collection[str]] | None = None,
-    reproduce_paper: bool = False,
-) -> EngageEvaluation:
-    """Hold raters against people, beside baselines, other metrics and the annotators themselves.
+) -> RatingsResult:
+    """Compare raters with people, with baselines, with other metrics and with the annotators themselves.
 
     Items that a rater was selected on are known by the keys in its own `selected_on`, where it has that (a `Predictor`
     does), and by those given here for its name (`HumanSet.selection_keys`; by `HumanSet.keys`, fewer copies are known).
@@ -191,15 +145,31 @@ def evaluate(
     the result is marked. P-values are corrected by Holm over all comparisons: of each model with the best baseline,
     each other model and each metric of the set.
     """
+    settings = settings or RatingsSettings()
+    how = replace(resampling, seed=settings.seed)
     _check([*raters, *baselines], sets, selected_on or {})
     used = _used([*raters.items(), *baselines.items()], selected_on or {})
-    kept = [one if reproduce_paper else without_selected(one, used) for one in sets]
-    measured = [_measured(one, raters, baselines, used, resampling) for one in kept]
-    names = " ".join(f"{one.name}@{one.fingerprint}" for one in kept)
-    origin = Origin(names, {"raters": "/".join(one.name for one in raters.values()) or None}, resampling.seed)
-    has_control = any(getattr(one, "is_shuffled", False) for one in [*raters.values(), *baselines.values()])
-    note = NO_SHUFFLED if raters and not has_control else ""
-    return EngageEvaluation({one.rated.name: one for one in _corrected(measured)}, origin, note)
+    measured_sets = [each if settings.reproduce_paper else without_selected(each, used) for each in sets]
+    measured = [_measured(each, raters, baselines, used, how) for each in measured_sets]
+    has_control = any(getattr(each, "is_shuffled", False) for each in [*raters.values(), *baselines.values()])
+    return RatingsResult(
+        settings=settings,
+        parts={each.name: len(each) for each in measured_sets},
+        used=f"Measured: {', '.join(f'{each.name}, {len(each):,} rated turns' for each in measured_sets)}.",
+        counts=skipped(*(each.left_out for each in measured_sets)),
+        origin=_origin_of(measured_sets, raters, settings),
+        sets=_corrected({each.rated.name: each.compared for each in measured}),
+        rated=rated_table([(each.rated, each.scores) for each in measured]),
+        models=tuple(raters),
+        note=NO_SHUFFLED if raters and not has_control else "",
+    )
+
+
+def _origin_of(sets: Sequence[HumanSet], raters: Mapping[str, Rater], settings: RatingsSettings) -> Origin:
+    names = " ".join(f"{each.name}@{each.fingerprint}" for each in sets)
+    asked = ",".join(f"{name}={rater.name}" for name, rater in raters.items())
+    changed = {name: value for name, value in settings.changed().items() if name != "seed"}
+    return Origin(names, {**changed, "raters": asked or None}, settings.seed)
 
 
 def _used(raters: Sequence[tuple[str, Rater]], selected_on: Mapping[str, Collection[str]]) -> dict[str, frozenset[str]]:
@@ -221,7 +191,7 @@ def without_selected(rated: HumanSet, selected_on: Mapping[str, Collection[str]]
     gone, names = len(rated) - len(places), ", ".join(by)
     if len(places) < FEWEST_ITEMS:
         found = f"{rated.name}: {gone} of {len(rated)} items were used for the selection of {names}"
-        advice = f"Report another set, or give --reproduce-paper to report it marked '{SELECTED}'."
+        advice = f"Measure another set, or give --reproduce-paper to report it marked '{SELECTED}'."
         raise UsageError(f"{found}, {len(places)} are left (at least {FEWEST_ITEMS} are needed). {advice}")
     note = f"{gone} items that {names} was selected on are left out for all raters."
     left_out = {**rated.left_out, f"used for the selection of {names}": gone}
@@ -251,31 +221,40 @@ def _selected(rated: HumanSet, selected_on: Mapping[str, Collection[str]]) -> li
 # --- One set ----------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """One set with what every rater said of every item."""
+
+    rated: HumanSet
+    scores: Scores
+    compared: RatedSet
+
+
 def _measured(
     rated: HumanSet,
     raters: Mapping[str, Rater],
     baselines: Mapping[str, Rater],
     selected_on: Mapping[str, Collection[str]],
     how: Resampling,
-) -> SetResult:
+) -> Measured:
     by = _selected(rated, selected_on)  # what is left of it where the paper is reproduced
     if by:
         rated = replace(rated, note=_joined(rated.note, f"{', '.join(by)}: {SELECTED}."))
     who = {"models": raters, "baselines": baselines}
-    scores = {kind: {name: _rate(one, rated) for name, one in some.items()} for kind, some in who.items()}
+    scores = {kind: {name: _rate(rater, rated) for name, rater in some.items()} for kind, some in who.items()}
     scores["metrics"] = dict(rated.metrics)
-    called = {kind: {name: one.name for name, one in some.items()} for kind, some in who.items()}
+    called = {kind: {name: rater.name for name, rater in some.items()} for kind, some in who.items()}
     origin = Origin(f"{rated.name}@{rated.fingerprint}", {"aspect": rated.aspect or None, "selected": bool(by) or None})
-    ceiling, pearson = (
-        annotator_ceiling(rated.ratings, kind=kind, clusters=rated.clusters, resampling=how, origin=origin)
+    ceilings = {
+        kind: annotator_ceiling(rated.ratings, kind=kind, clusters=rated.clusters, resampling=how, origin=origin)
         for kind in ("spearman", "pearson")
-    )
+    }
     results = {
         kind: {
             name: _result(
                 rated,
                 values,
-                ceiling,
+                ceilings["spearman"],
                 _of(origin, called.get(kind, {}).get(name, name)),
                 how,
                 is_selected=kind in who and name in by,
@@ -284,8 +263,19 @@ def _measured(
         }
         for kind, some in scores.items()
     }
-    compared = tuple(_compared(rated, scores, results["baselines"], origin, how))
-    return SetResult(rated, scores, ceiling, pearson, results, compared)
+    compared = RatedSet(
+        n=len(rated),
+        aspect=rated.aspect,
+        note=rated.note,
+        left_out=dict(rated.left_out),
+        annotators_per_item=rated.annotators_per_item,
+        annotators=tuple(rated.annotators),
+        fingerprint=rated.fingerprint,
+        ceilings=ceilings,
+        raters=results,
+        comparisons=tuple(_compared(rated, scores, results["baselines"], origin, how)),
+    )
+    return Measured(rated, scores, compared)
 
 
 def _rate(rater: Rater, rated: HumanSet) -> Numbers:
@@ -366,29 +356,15 @@ def _pearson(first: Numbers, second: Numbers) -> float:
     return correlation(first, second, kind="pearson")[0].value()
 
 
-def _corrected(measured: Sequence[SetResult]) -> list[SetResult]:
+def _corrected(sets: Mapping[str, RatedSet]) -> dict[str, RatedSet]:
     """Holm's correction over all comparisons of all sets, for either test."""
-    flat = {(place, number): one for place, each in enumerate(measured) for number, one in enumerate(each.comparisons)}
-    bootstrapped = correct({key: one.spearman for key, one in flat.items()})
-    by_williams = dict(zip(flat, holm([one.pearson.p_value for one in flat.values()]), strict=True))
-    done = {key: replace(one, spearman=bootstrapped[key], pearson_p_holm=by_williams[key]) for key, one in flat.items()}
-    return [
-        replace(each, comparisons=tuple(done[place, number] for number in range(len(each.comparisons))))
-        for place, each in enumerate(measured)
-    ]
-
-
-# --- Rows -------------------------------------------------------------------------------------------------------------
-
-
-def _rows(name: str, one: SetResult) -> Iterator[list[Cell]]:
-    ceilings = {"spearman": one.ceiling, "pearson": one.pearson_ceiling}
-    yield [name, "ceiling", "annotators", *(ceilings.get(kind) for kind in CORRELATIONS), None, None]
-    for kind in KINDS:
-        for rater, result in one.raters[kind].items():
-            shown = f"{rater} ({SELECTED})" if result.is_selected else rater
-            yield [name, kind.removesuffix("s"), shown, *(result[key] for key in (*CORRELATIONS, PARTIAL, SHARE))]
-
-
-def _counted(rated: HumanSet) -> str:
-    return "; ".join(f"{count} ({reason})" for reason, count in rated.left_out.items())
+    flat = {(name, number): each for name, one in sets.items() for number, each in enumerate(one.comparisons)}
+    bootstrapped = correct({key: each.spearman for key, each in flat.items()})
+    by_williams = dict(zip(flat, holm([each.pearson.p_value for each in flat.values()]), strict=True))
+    done = {
+        key: replace(each, spearman=bootstrapped[key], pearson_p_holm=by_williams[key]) for key, each in flat.items()
+    }
+    return {
+        name: replace(one, comparisons=tuple(done[name, number] for number in range(len(one.comparisons))))
+        for name, one in sets.items()
+    }
