@@ -56,6 +56,8 @@ def measure(
     others = {other: beside(pairs, texts, other, settings) for other, texts in (against or {}).items()}
     pairs, others = with_same_dialogues(pairs, others)
     system = name or pairs.name.split("/")[0]
+    if system in others:
+        raise UsageError(f"Two systems are called '{system}': give the other one another name, or this one a name.")
 
     choices = Options(settings.tokeniser, settings.lowercase, encoder)
     resampling = Resampling(settings.resamples, settings.level, settings.method, settings.seed)
