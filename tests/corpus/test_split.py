@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialoscope.corpus import Corpus, Dialogue, Turn, resplit
-from dialoscope.corpus.split import sample_dialogues, split_of
+from dialoscope.corpus.split import sample_dialogues, split_for, split_of
 from dialoscope.errors import UsageError
 
 
@@ -58,3 +58,9 @@ def test_more_dialogues_than_there_are_cannot_be_held_out() -> None:
 def test_a_draw_takes_at_most_so_many_of_each_split() -> None:
     corpus = resplit(of_size(30), validation=10, test=2, seed=0)
     assert sample_dialogues(corpus, 5, seed=0).splits == {"train": 5, "validation": 5, "test": 2}
+
+
+def test_a_split_that_an_unsplit_corpus_lacks_is_an_error_where_nothing_is_fitted() -> None:
+    for alone in ("itself", "whole"):
+        with pytest.raises(UsageError, match=r"has no validation split\. Found: .*\. Name another with --split"):
+            split_for(of_size(50), alone=alone, split="validation")  # type: ignore[arg-type]
