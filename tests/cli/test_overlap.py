@@ -80,7 +80,7 @@ def test_people_see_the_finding_an_example_the_table_and_the_next_command(both: 
     assert "Measured: test, 2 dialogues. Compared with: train, 2 dialogues." in printed
     assert '"over there now quick"\n  repeats\n"over there now please"' in printed
     assert "over 0.7" in printed
-    following = f"filter --train {both[1]} --test {both[3]} --out filtered/"
+    following = f"filter --train {both[1]} --test {both[3]} --threshold 0.7 --out filtered/"
     assert printed.endswith(f"Next: dialoscope overlap {following}\n")
 
 

@@ -63,4 +63,4 @@ def test_a_draw_takes_at_most_so_many_of_each_split() -> None:
 def test_a_split_that_an_unsplit_corpus_lacks_is_an_error_where_nothing_is_fitted() -> None:
     for alone in ("itself", "whole"):
         with pytest.raises(UsageError, match=r"has no validation split\. Found: .*\. Name another with --split"):
-            split_for(of_size(50), alone=alone, split="validation")  # type: ignore[arg-type]
+            split_for(of_size(50), alone=alone, split="validation")

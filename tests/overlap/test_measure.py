@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ def corpus_of(*dialogues: tuple[str, ...], split: str = "all") -> Corpus:
     return Corpus.of(made)
 
 
-def sides(train: list[tuple[str, ...]], test: list[tuple[str, ...]]) -> Corpus:
+def sides(train: Sequence[tuple[str, ...]], test: Sequence[tuple[str, ...]]) -> Corpus:
     return Corpus.of([*corpus_of(*train, split="train"), *corpus_of(*test, split="test")])
 
 

@@ -163,11 +163,19 @@ def measure(
     against = benchmarks.read(reading, output)
     with working("counting shared words", quiet=output.is_quiet), engine.opened() as opened:
         result = measure_overlap(data, against=against, settings=settings, engine=opened)
-    verb = "clean" if result.is_within else "filter"
+    data_words = reading.named(corpus)
     if result.verdict.level == "not_measurable":
-        following = f"measure {reading.named(corpus)} --unit turn"
+        following = f"measure {data_words} --unit turn"
+    elif against:
+        other = quote(benchmarks.against[0].rpartition("=")[2])
+        following = f"pairs {data_words} --against {other} --unit {result.unit} --threshold {settings.leak:g}"
+    elif result.is_within:
+        following = f"clean {data_words} --out cleaned/"
     else:
-        following = f"{verb} {reading.named(corpus)} --out {verb}ed/"
+        names = {"split": settings.split, "train-split": settings.train_split}
+        options = [f"--{name} {quote(value)}" for name, value in names.items() if value is not None]
+        options += [f"--threshold {settings.leak:g}"] if settings.leak != FilterSettings().threshold else []
+        following = " ".join(["filter", data_words, *options, "--out filtered/"])
     finish(result, output, next_command=f"dialoscope overlap {following}")
 
 
