@@ -68,6 +68,13 @@ def test_the_limit_cuts_what_is_measured_and_not_what_it_is_compared_with() -> N
     assert (within.ratio.tolist(), within.match.tolist()) == ([0.0, 1.0], [-1, 2])
 
 
+def test_a_split_that_is_compared_with_itself_has_no_unit_that_matches_itself() -> None:
+    corpus = sides([("a", "b"), ("c", "d"), ("a", "b")], [("a", "b")])
+    for options in ({"split": "train"}, {"split": "train", "train_split": "train"}):
+        result = measure(corpus, **options)  # type: ignore[arg-type]
+        assert (result.is_within, result.parts, result.ratio.tolist()) == (True, {"train": 3}, [1.0, 0.0, 1.0])
+
+
 def test_units_are_samples_between_splits_and_dialogues_within_one_or_of_single_turns() -> None:
     two = [("a", "b"), ("c", "d")]
     assert (measure(sides(two, two)).unit, measure(corpus_of(*two)).unit) == ("sample", "dialogue")
