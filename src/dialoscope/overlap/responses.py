@@ -16,9 +16,10 @@ import pyarrow as pa
 
 from dialoscope.corpus import Corpus
 from dialoscope.errors import UsageError, unknown_name
-from dialoscope.metrics import METRICS, MetricsResult, Pairs, Resampling, score_pairs
+from dialoscope.metrics import METRICS, Pairs, Resampling
 from dialoscope.metrics.pairs import REFERENCE_COLUMNS, read_column
-from dialoscope.metrics.score import DEFAULT_METRICS
+from dialoscope.metrics.score import Scored, score_pairs
+from dialoscope.metrics.settings import DEFAULT_METRICS
 from dialoscope.overlap.settings import OverlapSettings
 from dialoscope.overlap.sides import side_of
 from dialoscope.record import Score
@@ -68,7 +69,7 @@ def score_answers(result: OverlapResult, answers: pa.Table) -> tuple[dict[str, d
     hypotheses, references, dialogues = (answers[column].to_pylist() for column in answers.column_names)
     pairs = Pairs(hypotheses, references, dialogues, name=name)
     is_leaked = result.is_over(settings.leak)
-    resampling, scores, results = Resampling(seed=settings.seed), dict[str, dict[str, Score]](), list[MetricsResult]()
+    resampling, scores, results = Resampling(seed=settings.seed), dict[str, dict[str, Score]](), list[Scored]()
     masks = {part: np.ones(len(pairs), dtype=bool), "clean": ~is_leaked, "leaked": is_leaked}
     where = {part: "measured; threshold", "clean": "at or under", "leaked": "over"}
     for each, mask in masks.items():
