@@ -121,8 +121,8 @@ def test_units_of_one_corpus_are_compared_with_the_rest(file: File) -> None:
 def test_benchmarks_are_measured_in_place_of_the_test_split(file: File, both: tuple[object, ...]) -> None:
     first, second = file("first.jsonl", TEST), file("second.jsonl", chat("who", "me"))
     shown = as_json("measure", both[1], "--against", first, "--against", f"own={second}")
-    assert list(shown["parts"]) == ["train", "first", "own"]
-    assert [values(shown, part)["identical_share"] for part in ("first", "own")] == [0.5, 0.0]
+    assert list(shown["parts"]) == ["train", "first.jsonl", "own"]
+    assert [values(shown, part)["identical_share"] for part in ("first.jsonl", "own")] == [0.5, 0.0]
 
 
 def test_a_model_is_scored_on_the_whole_the_clean_and_the_leaked_part(
@@ -293,7 +293,7 @@ def test_clean_writes_a_folder_and_replaces_it_only_where_asked(file: File, tmp_
         ),
         (("measure", "x", "--metrics", "bleu-2"), "metrics is for scoring a model's responses: give them with hyp"),
         (("measure", "x.csv", "--column", "text", "--format", "csv"), "column reads plain tables, which need no form"),
-        (("show",), "Give the folder that 'dialoscope overlap measure"),
+        (("show",), "Missing argument 'RUN'."),
         (("show", "nowhere"), "nowhere/result.json: expected a file of a Dialoscope run, found none."),
         (("pairs", "concierge", "--out", "p.txt"), "Give a file that ends in .parquet or .csv, not p.txt."),
         (("pairs", "concierge", "--unit", "sample", "--distinct"), "Distinct pairs are of whole texts"),

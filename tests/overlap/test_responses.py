@@ -9,6 +9,7 @@ import pytest
 from dialoscope.corpus import Corpus, Dialogue, Turn
 from dialoscope.errors import UsageError
 from dialoscope.overlap import OverlapResult, measure
+from dialoscope.record import direction
 
 # Test samples "q0" … "q9" in five dialogues of two samples each. Of samples 0 to 3 training has context and response,
 # of the others neither. Leaked responses are remembered word for word, clean ones are not: "a b" for "a b", "a x" for
@@ -57,6 +58,10 @@ def test_each_part_has_the_score_worked_by_hand(said: str) -> None:
         "leaked": 6,
     }
     assert found.scores()["responses/leaked/bleu-1"].value == pytest.approx(100)
+    assert [direction(name) for name in found.scores() if name.endswith(("bleu-1", "length"))] == [
+        "high",
+        "neither",
+    ] * 3
 
 
 def test_whole_dialogues_are_resampled(said: str) -> None:

@@ -118,13 +118,9 @@ def parts_for(corpus: Data, against: Mapping[str, Corpus] | None, settings: Any)
     """The test split and the training split, one split twice, or benchmarks and the training split."""
     if not against:
         # Files that Spark reads have the splits, sizes and names of a corpus, which is all that is asked for here.
-        whole, train_split = cast(Corpus, corpus), settings.train_split
-        if settings.split is not None and canonical(settings.split) == canonical(train_split or "train"):
-            # One split with itself: no unit shall match itself.
-            whole, train_split = whole.split(canonical(settings.split)), None
-        parts = split_for(
-            whole, alone="itself", split=settings.split, train_split=train_split, limit=settings.limit
-        )
+        whole = cast(Corpus, corpus)
+        chosen = {"split": settings.split, "train_split": settings.train_split, "limit": settings.limit}
+        parts = split_for(whole, alone="itself", **chosen)
         part = list(parts.sizes)[-1]
         return MeasuredParts({part: parts.measured}, parts.reference, parts.sizes, parts.used, parts.is_same)
     reference: Any = corpus
