@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.same_answer.inputs import Input, make_inputs
 
 from dialoscope.cli import app
 from dialoscope.instruments import QUESTIONS
+from tests.same_answer.inputs import Input, make_inputs
 
 NAMES = (
     "unsplit messages",

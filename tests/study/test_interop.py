@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dialoscope.engage.evaluate import evaluate
-from dialoscope.engage.output import write_depth, write_evaluation
 from typer.testing import CliRunner
 
 from dialoscope.cli import app
 from dialoscope.engage.depth import measure_depth
+from dialoscope.engage.evaluate import evaluate
 from dialoscope.engage.examples import Examples, remaining_depth
 from dialoscope.engage.human_sets import HumanSet
+from dialoscope.engage.output import write_depth, write_evaluation
 from dialoscope.engage.settings import Settings
 from dialoscope.errors import UsageError
 from dialoscope.record import Origin, Score

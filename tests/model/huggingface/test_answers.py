@@ -15,8 +15,8 @@ from dialoscope.cli import app
 from dialoscope.corpus import Corpus, Dialogue, Turn
 from dialoscope.errors import CorpusError, DialoscopeError, ModelError, UsageError
 from dialoscope.model.generate import respond
-from dialoscope.model.huggingface.adapter import HuggingFaceModel
 from dialoscope.model.perplexity import perplexity_under
+from dialoscope.model.huggingface.adapter import HuggingFaceModel
 from dialoscope.model.protocol import Decoding, Likelihood
 
 Folder = Callable[[str], Path]
