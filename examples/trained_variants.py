@@ -107,8 +107,8 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
 
     from dialoscope.corpus import load
     from dialoscope.distract import AttentionLoss, InsertDistractions
-    from dialoscope.model import load_model, preset, train
-    from dialoscope.model.settings import changed, read_word
+    from dialoscope.model import load_model, preset, run_training
+    from dialoscope.model.structure import changed, read_word
 
     what, data = Variant.parse(name), load(arguments.corpus)
     chosen = preset(what.preset)
@@ -122,7 +122,7 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
     if arguments.device == "cpu":
         torch.set_num_threads(max(1, (os.cpu_count() or 1) // arguments.workers))
     out = side_by_side.folder(arguments, name, seed)
-    result = train(
+    result = run_training(
         data,
         settings,
         recipe,
@@ -159,7 +159,8 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
 def said(model: Any, test: Any) -> dict[str, Any]:
     """Perplexity, BLEU-2 and a few responses."""
     from dialoscope.metrics import Options, Pairs, score_pairs
-    from dialoscope.model import perplexity, respond
+    from dialoscope.model import respond
+    from dialoscope.model.perplexity import perplexity_under
 
     written = list(respond(model, test))
     hypotheses, references, dialogues = (
@@ -169,7 +170,11 @@ def said(model: Any, test: Any) -> dict[str, Any]:
         Pairs(hypotheses, references, dialogues), metrics=["bleu-2"], options=Options(lowercase=True)
     ).scores["bleu-2"]
     examples = [{key: one[key] for key in ("context", "hypothesis", "reference")} for one in written[:3]]
-    return {"perplexity": perplexity(model, test).perplexity.to_dict(), "bleu-2": bleu.to_dict(), "examples": examples}
+    return {
+        "perplexity": perplexity_under(model, test).perplexity.to_dict(),
+        "bleu-2": bleu.to_dict(),
+        "examples": examples,
+    }
 
 
 def without_context(model: Any, test: Any) -> dict[str, float]:

@@ -410,7 +410,7 @@ def test_results_do_not_depend_on_batches(size: int) -> None:
     pytest.importorskip("torch")
     from tests.model.samples import network
 
-    from dialoscope.model import Settings, Vocabulary
+    from dialoscope.model import Structure, Vocabulary
     from dialoscope.model.seq2seq import Seq2SeqModel
 
     corpus = generate(dialogues=30, seed=5)
@@ -418,7 +418,7 @@ def test_results_do_not_depend_on_batches(size: int) -> None:
     sets = make_sets(corpus, sets=["random-0.7"], seed=1, limit=2)
     found = []
     for attention in ("token", "static", "dynamic"):
-        settings = Settings(attention=attention, layers=2, width=8, embedding=8, vocabulary=len(vocabulary))
+        settings = Structure(attention=attention, layers=2, width=8, embedding=8, vocabulary=len(vocabulary))
         asked = Seq2SeqModel(network(settings, scale=1.0), vocabulary, batch_size=size)
         table = measure(sets[1:], models={"m": asked}).table
         alone = [measure([DistractingSet("one", [case])], models={"m": asked}).table for case in sets[1].cases[:6]]

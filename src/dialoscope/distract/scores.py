@@ -34,11 +34,6 @@ class CaseScores(NamedTuple):
     first: float
     last: float
 
-    @property
-    def log_ratio(self) -> float:
-        """Of distractions to History."""
-        return self.distraction - self.history
-
 
 def log_scores(attention: Attention, *, normalisation: str = "utterance") -> Logs:
     """Log of each utterance's score in every layer and head, 0 for 100 %: (layers, heads, utterances)."""
