@@ -88,7 +88,7 @@ def test_where_no_context_has_history_the_ratio_says_so() -> None:
     assert (found.value, found.n) == (None, 0)
     assert found.reason == "no context has both History and a distraction"
     assert result.verdict.level == "not_measurable"
-    assert "no context has both History and a distraction" in result.verdict.text
+    assert result.verdict.text == "No context has both History and a distraction."
 
 
 def test_perplexity_is_over_all_contexts() -> None:
