@@ -18,6 +18,7 @@ from dialoscope.probe.settings import ProbeSettings
 if TYPE_CHECKING:
     from dialoscope.model.protocol import DialogueModel
 
+CONTROLS = ("majority", "constant", "bag_of_words")  # subjects of scores, besides models
 LAST, AUTO = -1, "auto"  # how a Hugging Face model is usually read
 
 
@@ -57,11 +58,15 @@ class Probes:
         )[name]  # fmt: skip
 
     def check_names(self) -> None:
-        """Load each model that only a hub can have, so that a wrong name is refused before anything is computed."""
-        names = {source.model: name for name, source in self.sources.items() if isinstance(source.model, str | Path)}
-        for path, name in names.items():
-            if not Path(path).exists():  # what is here was checked before
-                self.open(name)
+        """Open each model once that is no path here, so that a wrong one is refused before anything is computed."""
+        hub_names = set()
+        for name, source in self.sources.items():
+            is_path = isinstance(source.model, str | Path)
+            if is_path and (Path(source.model).exists() or source.model in hub_names):
+                continue  # paths were checked before
+            if is_path:
+                hub_names.add(source.model)
+            self.open(name)
 
 
 def models_to_probe(models: Mapping[str, Any] | None, settings: ProbeSettings, *, is_quiet: bool = True) -> Probes:
@@ -77,7 +82,9 @@ def models_to_probe(models: Mapping[str, Any] | None, settings: ProbeSettings, *
         chosen = {run: choices(Path(models[run])) for run in runs}
     for source in sources.values():
         _check(source)
-    return Probes(_read_in_every_way(sources, settings), settings, is_quiet, runs, chosen)
+    named = _read_in_every_way(sources, settings)
+    _check_names(list(named))
+    return Probes(named, settings, is_quiet, runs, chosen)
 
 
 def _expanded(
@@ -98,6 +105,16 @@ def _check(source: Any) -> None:
 
     if isinstance(source, str | Path):
         check_model(source)
+
+
+def _check_names(names: list[str]) -> None:
+    """Refuse names under which scores could be taken for others."""
+    subjects = [name.replace("/", "_") for name in names]
+    for name, subject in zip(names, subjects, strict=True):
+        if subject in CONTROLS:
+            raise UsageError(f"A control is called '{name}': give the model another name.")
+        if subjects.count(subject) > 1:
+            raise UsageError(f"Two models would be called '{subject}' in scores: give them other names.")
 
 
 def _read_in_every_way(models: Mapping[str, Any], settings: ProbeSettings) -> dict[str, Source]:
