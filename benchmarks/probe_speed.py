@@ -31,7 +31,7 @@ import torch
 
 from dialoscope.cores import cores
 from dialoscope.corpus import Corpus, load
-from dialoscope.model import Recipe, load_model, preset, train
+from dialoscope.model import Recipe, load_model, preset, run_training
 from dialoscope.model.protocol import Floats
 from dialoscope.probe.encodings import encode
 from dialoscope.probe.examples import Examples, examples
@@ -60,7 +60,7 @@ def checkpoint(corpus: Corpus, work: Path, device: str) -> Path:
     settings = replace(preset("lstm").settings, layers=1, width=WIDTH, embedding=128, vocabulary=10_000)
     recipe = Recipe("adam", 1e-3, epochs=1, batch_size=64, clip=5.0)
     settings = replace(settings, context_tokens=100)
-    train(corpus.select(places), settings, recipe, out=out, device=device, bleu_samples=0, resume=True)
+    run_training(corpus.select(places), settings, recipe, out=out, device=device, bleu_samples=0, resume=True)
     return out / "last"
 
 

@@ -83,7 +83,7 @@ def corpora_of(arguments: argparse.Namespace) -> tuple[Corpus, Corpus, str]:
 
 def probed(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, Any]:
     """Train one preset from one seed, and probe three of its checkpoints."""
-    from dialoscope.model import load_model, preset, train
+    from dialoscope.model import load_model, preset, run_training
     from dialoscope.model.loading import choose_device
     from dialoscope.probe import measure
 
@@ -97,7 +97,7 @@ def probed(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, Any
         precision="bf16" if device.startswith("cuda") else "fp32",
     )
     out = side_by_side.folder(arguments, name, seed)
-    result = train(
+    result = run_training(
         text, settings, recipe, out=out, seed=seed, device=device, preset=name, best_by=chosen.best_by, resume=True
     )
     models = {one: load_model(out / one, device=device, batch_size=256) for one in CHECKPOINTS}
@@ -141,7 +141,7 @@ def keep_controls(arguments: argparse.Namespace) -> None:
     Labels are shuffled for the encodings of an LSTM that has seen a few dialogues once: how a model is trained does not
     matter to labels that it cannot know.
     """
-    from dialoscope.model import load_model, preset, train
+    from dialoscope.model import load_model, preset, run_training
     from dialoscope.probe import measure
 
     text, probes, train_split = corpora_of(arguments)
@@ -149,7 +149,9 @@ def keep_controls(arguments: argparse.Namespace) -> None:
     recipe = replace(chosen.recipe, epochs=1)
     few = text.select([*range(100), *(place for place, one in enumerate(text) if one.split == "validation")][:120])
     out = arguments.work / f"controls-{arguments.name}"
-    train(few, replace(chosen.settings, context_tokens=CONTEXT_TOKENS), recipe, out=out, resume=True, device="cpu")
+    run_training(
+        few, replace(chosen.settings, context_tokens=CONTEXT_TOKENS), recipe, out=out, resume=True, device="cpu"
+    )
     model = load_model(out / "last", device="cpu", batch_size=256)
     result = measure(probes, models={"lstm": model}, split="test", train_split=train_split, device="cpu")
     controls = {**result.controls, **result.models["lstm"].controls}

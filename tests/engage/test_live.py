@@ -19,7 +19,7 @@ from dialoscope.engage.encoder import Encoder
 from dialoscope.engage.live import Calibration, Monitor, Ranges, Rule, rank
 from dialoscope.engage.predictor import Predictor
 from dialoscope.engage.scoring import scored
-from dialoscope.engage.settings import Settings
+from dialoscope.engage.shape import Shape
 from dialoscope.errors import UsageError
 
 TURNS = ["a b", "c d e f", "a", "b b c", "f e d", "a b c d"]
@@ -99,7 +99,7 @@ def test_a_turn_that_cannot_be_read_changes_nothing(predictor: Callable[..., Pre
 
 def test_each_turn_is_encoded_once_however_long_the_conversation(counted: tuple[Encoder, Counting]) -> None:
     encoder, counting = counted
-    monitor = Monitor(Predictor.untrained(encoder, Settings(history=3)))
+    monitor = Monitor(Predictor.untrained(encoder, Shape(history=3)))
     for turn in TURNS * 5:
         monitor.hear(turn)
     assert counting.texts == len(TURNS * 5)

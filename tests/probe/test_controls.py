@@ -18,7 +18,7 @@ from dialoscope.metrics.paired import holm
 from dialoscope.model import Vocabulary
 from dialoscope.model.protocol import Context, Floats
 from dialoscope.model.seq2seq import Seq2Seq, Seq2SeqModel
-from dialoscope.model.settings import Settings as ModelSettings
+from dialoscope.model.structure import Structure as ModelSettings
 from dialoscope.model.untrained import untrained
 from dialoscope.probe import ProbeSettings
 from dialoscope.probe.examples import Examples, Position, examples

@@ -18,7 +18,7 @@ from dialoscope.corpus import load
 from dialoscope.model import Vocabulary
 from dialoscope.model.protocol import Floats
 from dialoscope.model.seq2seq import Seq2Seq, Seq2SeqModel
-from dialoscope.model.settings import Settings as ModelSettings
+from dialoscope.model.structure import Structure as ModelSettings
 from dialoscope.probe.encodings import encode
 from dialoscope.probe.examples import examples
 from dialoscope.probe.labels import Labels, f1_parts, hits

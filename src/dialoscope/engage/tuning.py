@@ -28,7 +28,7 @@ from dialoscope.engage.examples import Examples, Ints
 from dialoscope.engage.fitting import learnt_from
 from dialoscope.engage.predictor import Predictor, loss_of, readings, window_means
 from dialoscope.engage.protocol import Dialogue, Floats
-from dialoscope.engage.settings import Recipe, Settings
+from dialoscope.engage.shape import Recipe, Shape
 from dialoscope.engage.tokens import Tokens
 from dialoscope.errors import ModelError, OutputError, TrainingError, UsageError, unknown_name
 from dialoscope.files import MARK, restore, whole_file
@@ -139,7 +139,7 @@ def _is_begun(folder: Path, *, resume: bool) -> bool:
 class Plan:
     """What was asked for."""
 
-    settings: Settings
+    settings: Shape
     recipe: Recipe
     seed: int
     select: str
@@ -335,7 +335,7 @@ class Data:
     tokens: Sequence[Tokens]  # of each part
 
     @classmethod
-    def of(cls, parts: Sequence[Examples], encoder: Encoder, settings: Settings) -> Data:
+    def of(cls, parts: Sequence[Examples], encoder: Encoder, settings: Shape) -> Data:
         """Read all turns."""
         return cls(parts, [Tokens.of(part, encoder, settings) for part in parts])
 

@@ -179,7 +179,7 @@ def personal_words(training: Examples) -> Labeller:
     try:
         from sklearn.feature_extraction import text
     except ImportError as error:
-        raise MissingExtraError("The list of stop words", "models") from error
+        raise MissingExtraError("The list of stop words", "hf") from error
     stop_words: frozenset[str] = text.ENGLISH_STOP_WORDS
 
     @lru_cache(maxsize=1 << 12)
