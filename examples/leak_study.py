@@ -58,7 +58,7 @@ MARKS = (1, 2, 3, 5, 10, 15, 20, 30, 40, 50, 60)  # epochs that the table of cur
 def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, Any]:
     """Train one variant from one seed and let it answer."""
     from dialoscope.corpus import load
-    from dialoscope.model import load_model, preset, train
+    from dialoscope.model import load_model, preset, run_training
 
     which, kind, turns = name.rsplit("-", 2)
     data = load(arguments.corpus if kind == "original" else arguments.cleaned / "corpus")
@@ -67,7 +67,7 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
     recipe = replace(recipe, epochs=arguments.epochs, halve_when_stalled=False, patience=None)
     is_clean = _is_clean(data, int(turns)) if kind == "original" else None
     out = side_by_side.folder(arguments, name, seed)
-    result = train(
+    result = run_training(
         data,
         chosen.settings.override(arguments.settings),
         recipe,

@@ -116,7 +116,7 @@ def test_sections_of_two_studies_are_told_apart_by_their_paths(place: Path) -> N
         (("gate", "s"), "gates.toml: expected a TOML of gates"),
         (("compare", "s", "nowhere"), "nowhere: no such folder"),
         (("export", "s", "--to", "csv"), "Unknown form 'csv'"),
-        (("export", "s", "--to", "evaluate", "--model", "ours"), "Unknown model 'ours'"),
+        (("export", "s", "--to", "lm-eval", "--model", "ours"), "Unknown model 'ours'"),
         (("export", "s", "--to", "lm-eval", "--uri", "x"), "--uri is for --to mlflow"),
         (("export", "s", "--to", "mlflow", "--out", "x"), "--out for the other forms"),
         (("report", "chats.parquet"), "chats.parquet: expected the folder of a study or of a run, found a file"),
@@ -169,14 +169,11 @@ def test_a_name_that_is_not_known_ends_a_study_before_it_begins(tmp_path: Path, 
     assert not (tmp_path / "new").exists()
 
 
-def test_a_dry_run_says_how_long_it_may_take_where_that_is_known(place: Path) -> None:
+def test_a_dry_run_counts_the_steps_that_are_left(place: Path) -> None:
     words = ("study", "--corpus", "chats.parquet", "--instruments", "overlap", "--dry-run", "--out")
-    assert dialoscope(*words, "s", cwd=place)[1].endswith("Nothing is to do.\n")
-    assert "How long it takes is not known" in dialoscope(*words, "elsewhere", cwd=place)[1]
-    code, out, _ = dialoscope(*words, "s", "--seed", "3", cwd=place)
-    assert (code, "seconds last time" in " ".join(out.split())) == (0, True)
-    assert "by what it took when it was last done in this folder." in out
-    assert json.loads(dialoscope(*words, "s", "--json", cwd=place)[1])["forecast"] == "Nothing is to do."
+    assert dialoscope(*words, "s", cwd=place)[1].endswith("0 of 2 steps are left to run.\n")
+    assert dialoscope(*words, "elsewhere", cwd=place)[1].endswith("2 of 2 steps are left to run.\n")
+    assert list(json.loads(dialoscope(*words, "s", "--json", cwd=place)[1])) == ["steps"]
 
 
 @pytest.mark.parametrize(("limit", "code"), [(1.0, 0), (0.0, 1)])
@@ -217,5 +214,5 @@ def test_runs_are_joined_compared_and_exported(place: Path) -> None:
     code, out, _ = dialoscope("compare", "s", "later", "--out", "changed", "--json", cwd=place)
     assert (code, {one["difference"]["value"] for one in json.loads(out)["changes"]}) == (0, {0.0})
     assert (place / "changed" / "report.html").is_file()
-    code, out, _ = dialoscope("export", "s", "--to", "evaluate", cwd=place)
-    assert (code, "overlap-chats/mean" in json.loads(out)) == (0, True)
+    code, out, _ = dialoscope("export", "s", "--to", "lm-eval", cwd=place)
+    assert (code, "mean,none" in json.loads(out)["results"]["overlap-chats"]) == (0, True)

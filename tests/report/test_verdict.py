@@ -33,7 +33,7 @@ def test_the_whole_interval_decides_under_a_limit(interval: tuple[float, float],
 
 def test_a_score_over_nothing_is_not_measurable_and_says_why() -> None:
     verdict = judge(Score.missing("no dialogue has a response"), SHARE, text="", concern_over=0.01)
-    assert (verdict.level, verdict.text) == ("not_measurable", "Not measurable: no dialogue has a response")
+    assert (verdict.level, verdict.text) == ("not_measurable", "No dialogue has a response.")
 
 
 def test_a_number_without_an_interval_cannot_be_judged() -> None:

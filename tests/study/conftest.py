@@ -43,7 +43,7 @@ def small() -> Corpus:
 
 @pytest.fixture(scope="session")
 def study(small: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Study:
-    pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[models]'")
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[hf]'")
     return run_study(plan_of(_table()), tmp_path_factory.mktemp("study") / "s", given={"small": small})
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.study.samples import break_off
 
-pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[models]'")
+pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[hf]'")
 
 from dialoscope.corpus import Corpus
 from dialoscope.errors import MissingExtraError, UsageError
@@ -35,23 +35,6 @@ def test_a_dry_run_says_what_is_done_and_writes_nothing(
     fresh = planned(changed, tmp_path / "none", given={"small": small})
     assert [row["state"] for row in fresh] == ["to do", "to do", "to do, with training", "to do, with training"]
     assert not (tmp_path / "none").exists()
-    assert {(row["seconds"], row["training_seconds"]) for row in fresh} == {(None, None)}
-
-
-def test_a_dry_run_knows_what_steps_took_last_time(study: Study, small: Corpus, table: Table) -> None:
-    took = {step.name: step for step in study.steps}
-    changed = plan_of(table(overlap={"threshold": 0.7}, distract={"sets": ["rare-end"], "limit": 3}))
-    rows = {row["step"]: row for row in planned(changed, study.folder, given={"small": small})}
-    assert rows["overlap-small"]["seconds"] == took["overlap-small"].seconds > 0
-    distract = took["distract-small"]  # both models were trained when they were first asked
-    assert distract.seconds > distract.training > 0
-    assert took["probe-small"].training == 0
-    assert rows["distract-small"]["seconds"] == pytest.approx(distract.seconds - distract.training)
-    assert rows["probe-small"]["seconds"] is None  # it is done
-    models = {name: {**one, "seed": 9} for name, one in table()["models"].items()}
-    anew = {row["step"]: row for row in planned(plan_of(table(models=models)), study.folder, given={"small": small})}
-    known = (anew["distract-small"]["seconds"], anew["distract-small"]["training_seconds"])
-    assert known == (distract.seconds, distract.training)
 
 
 def test_a_dry_run_sees_all_that_is_not_there(small: Corpus, table: Table, tmp_path: Path) -> None:
@@ -91,14 +74,14 @@ def test_a_dry_run_says_what_would_be_left_out_and_what_is_compared(
     small: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(*arguments: Any, **options: Any) -> Any:
-        raise MissingExtraError("A dialogue model", "models")
+        raise MissingExtraError("A dialogue model", "hf")
 
     table = {"corpora": {"small": "concierge"}, "models": {"m": "gpt"}, "distract": {}}
     plan = plan_of({**table, "against": str(tmp_path / "none")})
     monkeypatch.setattr("dialoscope.study.at_hand.found_source", missing)
     rows = planned(plan, tmp_path / "s", given={"small": small})
     assert [row["step"] for row in rows] == ["corpus-small", "distract-small", "compared"]
-    assert rows[1]["state"] == "would be left out: A dialogue model needs an extra: pip install 'dialoscope[models]'"
+    assert rows[1]["state"] == "would be left out: A dialogue model needs an extra: pip install 'dialoscope[hf]'"
     assert rows[2]["state"].startswith("would fail: ")
     run_study(plan_of(table), tmp_path / "s", given={"small": small})
     again = planned(replace(plan, against=str(tmp_path / "s")), tmp_path / "t", given={"small": small})

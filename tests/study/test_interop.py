@@ -24,15 +24,15 @@ from dialoscope.record import Origin, Score
 from dialoscope.report import Section, read_run, write_run
 from dialoscope.study import Gate, Placed, Step, Study, pass_gates, read_runs
 from dialoscope.study.book import Book, read_steps
-from dialoscope.study.interop import log_to_mlflow, to_evaluate, to_lm_eval, to_mlflow, to_model_card
+from dialoscope.study.interop import log_to_mlflow, to_lm_eval, to_mlflow, to_model_card
 
 
 def run_of(study: Study, instrument: str) -> Path:
     return next(study.folder / one.run for one in study.steps if one.instrument == instrument)
 
 
-def test_an_evaluate_dict_is_flat_and_holds_the_numbers_of_the_runs(study: Study) -> None:
-    found = to_evaluate(read_runs([study.folder]))
+def test_what_mlflow_gets_is_flat_and_holds_the_numbers_of_the_runs(study: Study) -> None:
+    found = to_mlflow(read_runs([study.folder]))
     data = read_run(run_of(study, "distract")).data
     expected = data["models"]["one"]["sets"]["rare-end"]["das_ratio"]
     assert found["distract-small/one/sets/rare-end/das_ratio"] == expected
@@ -104,7 +104,7 @@ def test_a_card_says_in_one_line_what_was_not_measured(study: Study) -> None:
     assert "Not measured" not in to_model_card(runs)
 
 
-@pytest.mark.parametrize("form", ["model-card", "evaluate", "lm-eval"])
+@pytest.mark.parametrize("form", ["model-card", "lm-eval"])
 def test_an_export_says_what_is_not_in_it_where_people_look(study: Study, tmp_path: Path, form: str) -> None:
     folder = shutil.copytree(study.folder, tmp_path / "s")
     whole = CliRunner().invoke(app, ["export", str(folder), "--to", form])
@@ -165,7 +165,7 @@ def as_on_the_page(folders: list[Path]) -> None:
     scores = [cell for table in tables for row in table.rows for cell in row if isinstance(cell, Score)]
     page = {(one.value, one.n, one.interval) for one in scores}
     values = {value for value, _, _ in page}
-    assert {one.value for one in scores if one.interval} <= set(to_evaluate(runs).values())
+    assert {one.value for one in scores if one.interval} <= set(to_mlflow(runs).values())
     found = to_lm_eval(runs)
     for task, by in found["dialoscope"].items():
         for metric, one in by.items():
@@ -269,9 +269,9 @@ def runs(tmp_path: Path) -> list[Placed]:
     return [placed(tmp_path, name, data) for name, data in rooms.items()]
 
 
-def test_an_evaluate_dict_has_every_finding_and_no_count(runs: list[Placed]) -> None:
-    assert to_evaluate(runs) == FLAT
-    assert to_evaluate(runs, "base") == OF_BASE
+def test_mlflow_gets_every_finding_and_no_count(runs: list[Placed]) -> None:
+    assert to_mlflow(runs) == FLAT
+    assert to_mlflow(runs, "base") == OF_BASE
 
 
 def test_what_distractions_change_is_exported_too(tmp_path: Path) -> None:
@@ -293,7 +293,7 @@ def test_models_held_against_people_are_told_apart(tmp_path: Path) -> None:
         "baselines": {"words": {"pearson": 0.1}},
     }
     runs = [placed(tmp_path, "engage", {"sets": {"rated": raters}})]
-    assert to_evaluate(runs, "ours") == {
+    assert to_mlflow(runs, "ours") == {
         "engage-chats/ours/sets/rated/spearman": 0.5,
         "engage-chats/sets/rated/baselines/words/pearson": 0.1,
     }
@@ -372,7 +372,7 @@ def test_nothing_in_a_name_is_read_as_markup(tmp_path: Path) -> None:
     assert len(own.run.origin.signature.splitlines()) == 1
 
 
-@pytest.mark.parametrize("export", [to_evaluate, to_lm_eval, to_mlflow])
+@pytest.mark.parametrize("export", [to_lm_eval, to_mlflow])
 def test_names_that_would_become_one_are_refused(tmp_path: Path, export: Callable[..., object]) -> None:
     same = {"models": {"a/b": {"spearman": 0.1}, "a_b": {"spearman": 0.2}}}
     with pytest.raises(UsageError, match=r"^Two numbers would be called .*a_b.*: give one of the models") as caught:
@@ -387,7 +387,7 @@ def test_names_that_are_too_long_for_mlflow_stay_apart(tmp_path: Path) -> None:
     assert {len(name) for name in found} == {250}
 
 
-@pytest.mark.parametrize("export", [to_evaluate, to_lm_eval, to_model_card, to_mlflow])
+@pytest.mark.parametrize("export", [to_lm_eval, to_model_card, to_mlflow])
 def test_a_model_that_nobody_asked_is_refused(runs: list[Placed], export: Callable[..., object]) -> None:
     with pytest.raises(UsageError, match=r"Unknown model 'bass'\. Did you mean 'base'\?"):
         export(runs, "bass")

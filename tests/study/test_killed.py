@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from tests.study.samples import break_off
 
-pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[models]'")
+pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[hf]'")
 
 from dialoscope.corpus import Corpus, generate
 from dialoscope.corpus.write import write
@@ -33,7 +33,7 @@ def test_what_was_measured_on_other_dialogues_does_not_pass_for_a_study_that_was
     small: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan, folder = plan_of({"corpora": {"small": "concierge"}, "overlap": {}}), tmp_path / "s"
-    before = run_study(plan, folder, given={"small": small})
+    run_study(plan, folder, given={"small": small})
     later = generate(dialogues=90, seed=4)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         break_off(patch, "overlap")
@@ -45,7 +45,7 @@ def test_what_was_measured_on_other_dialogues_does_not_pass_for_a_study_that_was
     assert (shown[0].state, shown[1].lead) == ("pending", "Not yet run.")
     assert overall([shown]) == "Not yet run: Overlap: small."
     (_, row) = planned(plan, folder, given={"small": later})
-    assert (row["state"], row["seconds"]) == ("to do", before.steps[1].seconds)
+    assert row["state"] == "to do"
     assert [one.state for one in run_study(plan, folder, given={"small": later}).steps] == ["done", "done"]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[models]'")
+pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[hf]'")
 
 from dialoscope.corpus import Corpus, generate
 from dialoscope.errors import MissingExtraError

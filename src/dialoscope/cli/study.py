@@ -187,7 +187,7 @@ def compare(
 
 def export(
     folders: Annotated[list[Path], typer.Argument(help="Folders of runs or studies.", metavar="DIR…")],
-    form: Annotated[str, typer.Option("--to", help="evaluate, lm-eval, model-card or mlflow.")],
+    form: Annotated[str, typer.Option("--to", help="lm-eval, model-card or mlflow.")],
     out: Annotated[Path | None, typer.Option("--out", help="A file; usually printed.")] = None,
     model: Annotated[str, typer.Option("--model", help="Only this model.")] = "",
     uri: Annotated[str | None, typer.Option("--uri", help="For mlflow: where it tracks.")] = None,
@@ -283,25 +283,21 @@ def _rows(one: Change, letters: Mapping[str, str]) -> list[list[str]]:
 
 def _show_plan(plan: Plan, out: Path, *, json: bool) -> None:
     from dialoscope.study.dry_run import planned
-    from dialoscope.study.forecast import forecast
 
     rows = planned(plan, out)
     if json:
-        print_json({"steps": rows, "forecast": forecast(rows)})
+        print_json({"steps": rows})
     else:
         _show_steps(rows)
-        typer.echo(forecast(rows))
     if any(row["state"].startswith("would fail") for row in rows):
         raise typer.Exit(1)
 
 
 def _show_steps(rows: Sequence[Mapping[str, Any]]) -> None:
     columns = ["step", "corpus", "models", "dialogues", "state"]
-    cells = [[row[name] for name in columns] for row in rows]
-    if any(row["seconds"] for row in rows):  # of what is to do
-        columns.append("seconds last time")
-        cells = [[*row, each["seconds"]] for row, each in zip(cells, rows, strict=True)]
-    print_table(columns, cells, title="Nothing was run (--dry-run)")
+    print_table(columns, [[row[name] for name in columns] for row in rows], title="Nothing was run (--dry-run)")
+    left = sum(row["state"].startswith("to do") for row in rows)
+    typer.echo(f"{left} of {len(rows)} steps are left to run.")
 
 
 def end_with(study: Study, *, json: bool) -> None:

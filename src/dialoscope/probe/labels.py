@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,11 +123,40 @@ def _hits_of_sets(labels: Labels, answers: Targets, *, has_none: bool) -> Floats
 
 
 @dataclass(frozen=True, eq=False)
+class LabelCounts:
+    """How the labels of a task are spread over training positions (Figure 3 of the paper)."""
+
+    labels: int
+    positions: int
+    leading: tuple[tuple[str, int], ...]  # the most frequent labels, with the number of positions that have them
+    entropy: float  # bits
+    unseen: int  # held-out labels that training never had
+
+
+def count_labels(labels: Labels, *, most: int) -> LabelCounts:
+    """Count the labels of the training split, and name the most frequent."""
+    codes = labels.training.codes
+    numbers = np.bincount(codes if isinstance(codes, np.ndarray) else codes.indices, minlength=len(labels.classes))
+    shares = numbers[numbers > 0] / numbers.sum()
+    counted = Counter(dict(zip(labels.classes, numbers.tolist(), strict=True)))
+    return LabelCounts(
+        len(labels.classes),
+        len(labels.training),
+        tuple(counted.most_common(most)),
+        float(-(shares * np.log2(shares)).sum()),
+        int(labels.unseen.sum()),
+    )
+
+
+@dataclass(frozen=True, eq=False)
 class Hits:
     """Right, too many and missing labels of each held-out position (positions, 3), with and without the empty set."""
 
     all: Floats
     without_none: Floats | None  # None of single-label tasks
+
+
+Answered = Mapping[str, Hits]  # by task
 
 
 def hits_of(labels: Labels, answers: Targets) -> Hits:

@@ -11,7 +11,6 @@ import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 MARK = re.compile(r"#[^@#,]+")  # a seed, up to a checkpoint's or a layer's name
 
@@ -33,10 +32,6 @@ class Spread:
         """
         return cls(statistics.mean(values), statistics.stdev(values), len(values))
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return {"mean": self.mean, "standard_deviation": self.deviation, "runs": self.n}
-
 
 @dataclass(frozen=True)
 class Pooled:
@@ -45,13 +40,6 @@ class Pooled:
     runs: tuple[str, ...]
     tasks: Mapping[str, Spread]
     groups: Mapping[str, Spread]
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
-        parts = {"tasks": self.tasks, "groups": self.groups}
-        return {"runs": list(self.runs)} | {
-            key: {name: one.to_dict() for name, one in part.items()} for key, part in parts.items()
-        }
 
 
 def runs_of(names: Iterable[str]) -> dict[str, list[str]]:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -179,7 +179,7 @@ def personal_words(training: Examples) -> Labeller:
     try:
         from sklearn.feature_extraction import text
     except ImportError as error:
-        raise MissingExtraError("The list of stop words", "models") from error
+        raise MissingExtraError("The list of stop words", "hf") from error
     stop_words: frozenset[str] = text.ENGLISH_STOP_WORDS
 
     @lru_cache(maxsize=1 << 12)
@@ -255,3 +255,14 @@ def carried(tasks: Mapping[str, Task], examples: Examples) -> dict[str, int | st
         except (UsageError, MissingExtraError) as error:
             found[name] = str(error)
     return found
+
+
+def describe(name: str, counts: Mapping[str, int | str]) -> dict[str, Any]:
+    """A task as JSON has it, with the number of its labels in a corpus or the reason why it has none."""
+    task = TASKS[name]
+    shown: dict[str, Any] = {"name": name, "family": task.family, "is_multi": task.is_multi}
+    shown |= {"difficulty": task.difficulty, "needs": list(task.needs), "asks": task.asks}
+    if name in counts:
+        is_carried = isinstance(counts[name], int)
+        shown |= {"is_carried": is_carried, "labels" if is_carried else "reason": counts[name]}
+    return shown

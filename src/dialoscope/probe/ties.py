@@ -16,16 +16,17 @@ import numpy as np
 
 from dialoscope.errors import CorpusError, UsageError
 from dialoscope.metrics import Resampling, krippendorff_alpha, mean_score, ratings_matrix
+from dialoscope.probe.settings import TiesSettings
 from dialoscope.record import Origin, Score
+from dialoscope.settings import with_options
 
 CHOICES = ("a", "b", "tie")
 COLUMNS = ("item", "annotator", "choice")
-DRAWS, SIZE = 50_000, 200  # studies drawn, judgements in each, as in the paper
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What one person said of one pair of responses."""
+    """One person's choice between two responses."""
 
     item: str
     annotator: str
@@ -76,21 +77,16 @@ def _judgements(rows: csv.DictReader[str], path: Path) -> Iterator[Judgement]:
         yield Judgement(row["item"], row["annotator"], choice)
 
 
-def tie_study(
-    judgements: Sequence[Judgement],
-    *,
-    draws: int = DRAWS,
-    size: int = SIZE,
-    seed: int = 0,
-    resampling: Resampling | None = None,
-) -> TieResult:
+def tie_study(judgements: Sequence[Judgement], *, settings: TiesSettings | None = None, **options: Any) -> TieResult:
     """Shares of a, b and tie with intervals over items, and the shares of ties in studies drawn from them."""
+    settings = with_options(settings, TiesSettings, options)
+    draws, size, seed = settings.draws, settings.size, settings.seed
     if not judgements:
         raise UsageError("Expected judgements of pairs of responses, found none.")
     choices = np.array([one.choice for one in judgements])
     items = [one.item for one in judgements]
     origin = Origin(settings={"study": "ties", "draws": draws, "size": size}, seed=seed)
-    how = resampling or Resampling()
+    how = Resampling(seed=seed)
 
     def share(kept: np.ndarray[Any, Any], choice: str) -> Score:
         where = origin.having(choice=choice)

@@ -1,43 +1,66 @@
 """Results for people: sections of prose, tables, charts and transcripts, on one page that works offline.
 
-An instrument makes a `Section` of its result; `write_run` stores it with the numbers; `render` joins the
-sections of any number of runs into one page.
+Every question answers with a `Result`, which makes a `Section` of itself; `render` joins the sections of any number of
+results into one page.
+
+Names are imported when they are first used.
 """
 
-from dialoscope.report.html import render
-from dialoscope.report.run import Run, read_run, write_run
-from dialoscope.report.section import (
-    Block,
-    Chart,
-    Column,
-    Fact,
-    Facts,
-    Mark,
-    Part,
-    Prose,
-    Section,
-    ShownTurn,
-    Table,
-    Transcript,
-    Verdict,
-)
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dialoscope.lazy import make_lazy
+
+if TYPE_CHECKING:
+    from dialoscope.report.html import render
+    from dialoscope.report.result import Result
+    from dialoscope.report.run import Run as Run
+    from dialoscope.report.run import read_run as read_run
+    from dialoscope.report.run import write_run as write_run
+    from dialoscope.report.section import Block as Block
+    from dialoscope.report.section import Chart as Chart
+    from dialoscope.report.section import Column as Column
+    from dialoscope.report.section import Fact as Fact
+    from dialoscope.report.section import Facts as Facts
+    from dialoscope.report.section import Mark as Mark
+    from dialoscope.report.section import Part as Part
+    from dialoscope.report.section import Prose as Prose
+    from dialoscope.report.section import Section
+    from dialoscope.report.section import ShownTurn as ShownTurn
+    from dialoscope.report.section import Table as Table
+    from dialoscope.report.section import Transcript as Transcript
+    from dialoscope.report.section import Verdict as Verdict
 
 __all__ = [
-    "Block",
-    "Chart",
-    "Column",
-    "Fact",
-    "Facts",
-    "Mark",
-    "Part",
-    "Prose",
-    "Run",
+    "Result",
     "Section",
-    "ShownTurn",
-    "Table",
-    "Transcript",
-    "Verdict",
-    "read_run",
     "render",
-    "write_run",
 ]
+make_lazy(
+    __name__,
+    {
+        "html": ("render",),
+        "result": ("Result",),
+        "run": (
+            "Run",
+            "read_run",
+            "write_run",
+        ),
+        "section": (
+            "Block",
+            "Chart",
+            "Column",
+            "Fact",
+            "Facts",
+            "Mark",
+            "Part",
+            "Prose",
+            "Section",
+            "ShownTurn",
+            "Table",
+            "Transcript",
+            "Verdict",
+        ),
+    },
+)

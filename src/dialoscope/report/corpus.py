@@ -7,7 +7,7 @@ from itertools import takewhile
 from pathlib import PurePath
 
 from dialoscope.corpus.dialogue import Corpus, Dialogue, Turn
-from dialoscope.corpus.summary import CorpusSummary, summarise
+from dialoscope.corpus.summary import CorpusSummary
 from dialoscope.record import Origin
 from dialoscope.report import charts
 from dialoscope.report.cell import Cell
@@ -33,13 +33,8 @@ EXAMPLE_CHARACTERS = 600  # of one turn
 TAG_CHARACTERS = 40
 
 
-def corpus_section(corpus: Corpus) -> Section:
-    """What a corpus holds, as a section of the report."""
-    return section_of(summarise(corpus), examples=list(examples_of(corpus)))
-
-
 def section_of(summary: CorpusSummary, *, examples: Sequence[Transcript] = ()) -> Section:
-    """The same from a summary made earlier."""
+    """What a corpus holds, as a section of the report."""
     splits = f"{_count(summary.turns, 'turn')} in {_count(len(summary.splits), 'split')}"
     noun = "dialogue" if summary.dialogues == 1 else "dialogues"
     return Section(

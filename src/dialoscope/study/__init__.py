@@ -9,7 +9,7 @@ from dialoscope.study.book import Step
 from dialoscope.study.compare import Compared, compare
 from dialoscope.study.folders import Placed, read_runs
 from dialoscope.study.gate import Gate, Passage, pass_gates, read_gates, to_junit
-from dialoscope.study.interop import to_evaluate, to_lm_eval, to_mlflow, to_model_card
+from dialoscope.study.interop import to_lm_eval, to_mlflow, to_model_card
 from dialoscope.study.plan import Plan, plan_of, read_plan
 from dialoscope.study.running import Study, Watcher, run_study
 
@@ -29,7 +29,6 @@ __all__ = [
     "read_plan",
     "read_runs",
     "run_study",
-    "to_evaluate",
     "to_junit",
     "to_lm_eval",
     "to_mlflow",

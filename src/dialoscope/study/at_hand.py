@@ -70,7 +70,6 @@ class AtHand:
         self.dealt: dict[str, Corpus] = {}
         self.sources: dict[str, Source] = {}
         self.broken: dict[str, Exception] = {}  # corpora and models that could not be had
-        self.training = 0.0  # seconds of it
         self._models: Models | None = None
         self._proved: set[str] = set()  # models that were loaded once
 
@@ -168,10 +167,7 @@ class AtHand:
         place = trained_folder(wish, name, corpus, models, device=self.plan.device) / "best"
         if not self.trains:
             return self._already_trained(wish, place)
-        is_new, begin = not place.is_dir(), time.monotonic()
-        found = trained_source(wish, name, corpus, models, device=self.plan.device, progress=progress)
-        self.training += time.monotonic() - begin if is_new else 0.0
-        return found
+        return trained_source(wish, name, corpus, models, device=self.plan.device, progress=progress)
 
     def _already_trained(self, wish: ModelWish, place: Path) -> Source:
         if not place.is_dir():

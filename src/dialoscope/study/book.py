@@ -34,7 +34,6 @@ class Step:
     key: str = ""  # of all that its numbers depend on
     run: str = ""  # its folder, within the study's
     seconds: float = 0.0
-    training: float = 0.0  # seconds of these in which models were trained
     reason: str = ""  # why it failed or was left out
     asked: str = ""  # what the plan calls the instrument
     is_reused: bool = False  # in this call
@@ -92,11 +91,11 @@ class Book:
 
 
 def _pending(step: Step, last: Step | None) -> Step:
-    """A step that is not yet run. Older numbers are not those of this plan; how long they took is still of use."""
+    """A step that is not yet run. A run that is found again by its key takes the seconds of the last time."""
     waiting = replace(step, state="pending", run="")
     if last is None or last.state not in ("done", "pending"):
         return waiting
-    return replace(waiting, key=last.key, seconds=last.seconds, training=last.training)
+    return replace(waiting, key=last.key, seconds=last.seconds)
 
 
 @contextmanager

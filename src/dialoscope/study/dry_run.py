@@ -1,4 +1,4 @@
-"""A study without doing it: its steps, which are done, what the others may take, and what would fail."""
+"""A study without doing it: its steps, which are done, and what would fail."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from dialoscope.corpus import Corpus
 from dialoscope.errors import DialoscopeError, MissingExtraError, UsageError
 from dialoscope.study.at_hand import AtHand, Nobody, Untrained
-from dialoscope.study.book import Book, Step, check_own
+from dialoscope.study.book import Step, check_own
 from dialoscope.study.folders import read_runs
 from dialoscope.study.models import check_there, check_turns
 from dialoscope.study.plan import Ask, Plan, check_device, check_paths
@@ -19,11 +19,7 @@ from dialoscope.study.steps import COMPARED, is_whole, keyed, reason_of, steps_o
 
 
 def planned(plan: Plan, out: str | Path, *, given: Mapping[str, Corpus] | None = None) -> list[dict[str, Any]]:
-    """The steps of a plan, how many dialogues each reads, and whether it is done; nothing is run or written.
-
-    Of a step that is to do, `seconds` is what it took when it was last done in this folder, `training_seconds` of them
-    for models that have to be trained again; None is not known.
-    """
+    """The steps of a plan, how many dialogues each reads, and whether it is done; nothing is run or written."""
     check_device(plan)
     check_own(Path(out))
     look = _Look(plan, Path(out), dict(given or {}))
@@ -68,7 +64,6 @@ class _Look:
         self.plan, self.folder = plan, folder
         self.at_hand = AtHand(plan, folder, corpora, Nobody(), trains=False)
         self.at_hand.look_for_models()
-        self.book = Book.look(folder, plan.title)
 
     def at(self, name: str, ask: Ask, corpus: str) -> dict[str, Any]:
         """A step without doing it."""
@@ -81,9 +76,9 @@ class _Look:
             step = Step(name, ask.instrument, corpus, "pending")
             step = keyed(step, ask, data, self.at_hand.available(ask), seed=self.plan.seed)
             is_done = is_whole(self.folder / step.run)
-            return {**row, "state": "done"} if is_done else {**row, "state": "to do", **self._last_time(name)}
+            return {**row, "state": "done" if is_done else "to do"}
         except Untrained:
-            return {**row, "state": "to do, with training", **self._last_time(name, has_training=True)}
+            return {**row, "state": "to do, with training"}
         except MissingExtraError as error:
             return {**row, "state": f"would be left out: {error}"}
         except Exception as error:
@@ -107,18 +102,8 @@ class _Look:
             read_runs([earlier])
         except UsageError as error:
             return {**row, "state": f"would fail: {error}"}
-        return {**row, "state": "to do", **self._last_time(COMPARED.name)}
-
-    def _last_time(self, name: str, *, has_training: bool = False) -> dict[str, float | None]:
-        """How long a step took when it was last done, whatever it was told; with training only where that is due."""
-        last = self.book.steps.get(name)
-        if last is None or last.state not in ("done", "pending") or not last.seconds:  # 0: killed before it was noted
-            return {}
-        if has_training:
-            return {"seconds": last.seconds, "training_seconds": last.training or None}
-        return {"seconds": round(last.seconds - last.training, 3)}
+        return {**row, "state": "to do"}
 
 
 def _row(step: str, corpus: str, models: Sequence[str] = ()) -> dict[str, Any]:
-    known = {"step": step, "corpus": corpus, "models": ", ".join(models)}
-    return {**known, "dialogues": None, "seconds": None, "training_seconds": None}
+    return {"step": step, "corpus": corpus, "models": ", ".join(models), "dialogues": None}

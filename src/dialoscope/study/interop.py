@@ -1,4 +1,4 @@
-"""Results in the forms that other tools read: `evaluate` dicts, model cards, lm-eval JSON, MLflow."""
+"""Results in the forms that other tools read: model cards, lm-eval JSON, MLflow."""
 
 from __future__ import annotations
 
@@ -85,11 +85,6 @@ def _without_model(path: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     if place is None or len(path) < place + 2:
         return "", path
     return path[place], (*path[: place - 1], *path[place + 1 :])
-
-
-def to_evaluate(runs: Sequence[Placed], model: str = "") -> dict[str, float]:
-    """A flat dict of floats, as `evaluate` metrics return and trackers log."""
-    return _by_name([(_key(one), one.value) for one in exported(runs, model)])
 
 
 def _by_name(named: Iterable[tuple[str, Found]]) -> dict[str, Found]:
@@ -249,15 +244,15 @@ def _row(one: Exported) -> str:
 
 
 FORMS: dict[str, Callable[[Sequence[Placed], str, Sequence[Step]], str]] = {
-    "evaluate": lambda runs, model, missing: json.dumps(to_evaluate(runs, model), indent=2) + "\n",
     "lm-eval": lambda runs, model, missing: json.dumps(to_lm_eval(runs, model), indent=2) + "\n",
     "model-card": to_model_card,
 }
 
 
 def to_mlflow(runs: Sequence[Placed], model: str = "") -> dict[str, float]:
-    """The flat dict under names that MLflow takes."""
-    return _by_name((_metric(key), value) for key, value in to_evaluate(runs, model).items())
+    """Every number in one flat dict, under names that MLflow takes."""
+    numbers = _by_name((_key(one), one.value) for one in exported(runs, model))
+    return _by_name((_metric(key), value) for key, value in numbers.items())
 
 
 def _metric(key: str) -> str:
@@ -277,7 +272,7 @@ def log_to_mlflow(
     try:
         import mlflow
     except ImportError as error:
-        raise MissingExtraError("Logging to MLflow", "mlflow") from error
+        raise MissingExtraError("Logging to MLflow", packages="mlflow-skinny") from error
     try:
         if uri is not None:
             mlflow.set_tracking_uri(uri)

@@ -125,7 +125,7 @@ def trained_source(
     from dialoscope.distract import AttentionLoss, InsertDistractions
     from dialoscope.model import preset, train
     from dialoscope.model.loading import choose_device, require_torch
-    from dialoscope.model.settings import changed
+    from dialoscope.model.structure import changed
 
     require_torch("Training")
     assert wish.preset is not None

@@ -35,7 +35,7 @@ from dialoscope.errors import CorpusError, MissingExtraError, UsageError, unknow
 from dialoscope.instruments import INSTRUMENTS, Progress
 from dialoscope.model.loading import DTYPES, choose_device, require_torch
 from dialoscope.model.presets import PRESETS
-from dialoscope.model.settings import changed
+from dialoscope.model.structure import changed
 from dialoscope.study.tables import read_table
 
 OWN = ("title", "seed", "device", "instruments", "against", "corpora", "models")

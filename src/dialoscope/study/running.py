@@ -122,7 +122,7 @@ class _Session:
 
     def take(self, name: str, ask: Ask, corpus: str) -> None:
         """Do a step, unless it was done before with all that it depends on unchanged."""
-        begin, trained = time.monotonic(), self.at_hand.training
+        begin = time.monotonic()
         step = Step(name, ask.instrument, corpus, "done", asked=ask.name)
         try:
             check_paths(ask)
@@ -135,8 +135,8 @@ class _Session:
                 step = keyed(step, ask, data, sources, seed=self.plan.seed)
             if is_whole(self.folder / step.run):
                 kept = self.book.steps.get(name)
-                took = (kept.seconds, kept.training) if kept is not None and kept.key == step.key else (0.0, 0.0)
-                self._end(replace(step, seconds=took[0], training=took[1], is_reused=True))
+                seconds = kept.seconds if kept is not None and kept.key == step.key else 0.0
+                self._end(replace(step, seconds=seconds, is_reused=True))
                 return
             _make_room(self.folder / step.run)
             self._run(step, ask, data, sources)
@@ -145,8 +145,7 @@ class _Session:
         except Exception as error:  # whatever breaks one step must not take the others with it
             step = replace(step, state="failed", reason=reason_of(error))
             self._keep_trace(name, error)
-        training = round(self.at_hand.training - trained, 3)
-        self._end(replace(step, seconds=round(time.monotonic() - begin, 3), training=training))
+        self._end(replace(step, seconds=round(time.monotonic() - begin, 3)))
 
     def _end(self, step: Step) -> None:
         if step.state == "done":

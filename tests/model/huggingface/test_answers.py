@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 from dialoscope.cli import app
 from dialoscope.corpus import Corpus, Dialogue, Turn
 from dialoscope.errors import CorpusError, DialoscopeError, ModelError, UsageError
-from dialoscope.model import perplexity, respond
+from dialoscope.model.generate import respond
+from dialoscope.model.perplexity import perplexity_under
 from dialoscope.model.huggingface.adapter import HuggingFaceModel
 from dialoscope.model.protocol import Decoding, Likelihood
 
@@ -38,7 +39,7 @@ def plain(*dialogues: tuple[str, ...]) -> Corpus:
 
 
 def test_a_chat_model_is_asked_about_the_assistants_responses(model: Load, chats: Corpus) -> None:
-    found = perplexity(model("llama"), chats)
+    found = perplexity_under(model("llama"), chats)
     assert (found.responses_of, found.perplexity.n, found.left_out) == ("assistant", 3, {"not said by assistant": 3})
     assert "|responses:assistant|" in found.perplexity.signature
     assert found.to_dict()["left_out"] == {"not said by assistant": 3}
@@ -48,18 +49,18 @@ def test_a_chat_model_is_asked_about_the_assistants_responses(model: Load, chats
     ("name", "responses", "n"), [("llama", "all", 6), ("llama", "user", 3), ("gpt2", None, 6), ("gpt2", "assistant", 3)]
 )
 def test_whose_responses_can_be_told(model: Load, chats: Corpus, name: str, responses: str | None, n: int) -> None:
-    found = perplexity(model(name), chats, responses=responses)
+    found = perplexity_under(model(name), chats, responses=responses)
     assert found.perplexity.n == n == len(list(respond(model(name), chats, responses=responses)))
     assert sum(found.left_out.values()) == 6 - n
 
 
 def test_a_corpus_without_an_assistant_is_asked_for_whole(model: Load) -> None:
-    assert perplexity(model("llama"), plain(("a", "b", "c"))).perplexity.n == 2
+    assert perplexity_under(model("llama"), plain(("a", "b", "c"))).perplexity.n == 2
 
 
 def test_a_speaker_who_only_opens_dialogues_gives_no_responses(model: Load) -> None:
     with pytest.raises(CorpusError, match="expected responses of 'a', found only turns that open a dialogue"):
-        perplexity(model("gpt2"), plain(("a", "b")), responses="a")
+        perplexity_under(model("gpt2"), plain(("a", "b")), responses="a")
 
 
 def test_roles_of_the_corpus_are_what_the_model_reads(
@@ -73,7 +74,7 @@ def test_roles_of_the_corpus_are_what_the_model_reads(
         return [Likelihood(-1.0, 1) for _ in responses]
 
     monkeypatch.setattr(HuggingFaceModel, "log_likelihood", lambda self, *both: note(*both))
-    perplexity(loaded, chats)
+    perplexity_under(loaded, chats)
     assert seen[0] == (
         "<s><|im_start|>system\nbe kind<|im_end|>\n<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n"
     )
@@ -91,7 +92,7 @@ def test_roles_of_the_corpus_are_what_the_model_reads(
     ],
 )
 def test_a_signature_tells_how_the_model_reads(model: Load, options: dict[str, Any], expected: str) -> None:
-    signature = perplexity(model("llama", **options), plain(("a", "b"), ("c", "d"))).perplexity.signature
+    signature = perplexity_under(model("llama", **options), plain(("a", "b"), ("c", "d"))).perplexity.signature
     assert expected in signature
     assert "pooling" not in signature  # no likelihood depends on it
 
@@ -99,7 +100,7 @@ def test_a_signature_tells_how_the_model_reads(model: Load, options: dict[str, A
 def test_what_was_cut_is_in_the_result_and_counted_for_each_call(model: Load) -> None:
     loaded, corpus = model("gpt2", window=12), plain(("aa", "bb", "cc", "dd", "ee"))  # three turns of three tokens fit
     for _ in range(2):
-        assert perplexity(loaded, corpus).to_dict()["cut"] == {"contexts": 1, "turns": 1}
+        assert perplexity_under(loaded, corpus).to_dict()["cut"] == {"contexts": 1, "turns": 1}
     written = respond(loaded, corpus, decoding=Decoding(max_tokens=6))
     list(written)
     assert written.to_dict()["cut"] == {"contexts": 2, "turns": 1 + 2}
@@ -123,10 +124,10 @@ def test_a_response_to_be_written_leaves_less_room_for_the_context(model: Load) 
 
 def test_what_is_longer_than_the_window_is_left_out_and_counted(model: Load) -> None:
     corpus = plain(("aa", "bb"), ("aa", "b" * 40), ("c" * 40, "dd"), ("ee", "ff"))
-    found = perplexity(model("gpt2", window=12), corpus)
+    found = perplexity_under(model("gpt2", window=12), corpus)
     assert (found.perplexity.n, found.dialogues) == (2, 2)
     assert found.left_out == {"response longer than the window": 1, "Query longer than the window": 1}
-    fitting = perplexity(model("gpt2", window=12), plain(("aa", "bb"), ("ee", "ff")))
+    fitting = perplexity_under(model("gpt2", window=12), plain(("aa", "bb"), ("ee", "ff")))
     assert found.perplexity.value == pytest.approx(fitting.perplexity.value)
     written = respond(model("gpt2", window=12), corpus, decoding=Decoding(max_tokens=5))
     assert [record["reference"] for record in written] == ["bb", "b" * 40, "ff"]
@@ -135,7 +136,7 @@ def test_what_is_longer_than_the_window_is_left_out_and_counted(model: Load) -> 
 
 def test_a_corpus_of_which_nothing_fits_is_an_error(model: Load) -> None:
     with pytest.raises(UsageError, match="every response was left out: 1 response longer than the window"):
-        perplexity(model("gpt2", window=12), plain(("aa", "b" * 40)))
+        perplexity_under(model("gpt2", window=12), plain(("aa", "b" * 40)))
 
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("can't allocate memory")])
@@ -159,7 +160,7 @@ def test_other_errors_of_a_network_keep_their_trace(model: Load, monkeypatch: py
 
     monkeypatch.setattr(type(model("gpt2").network.model), "forward", refuse)
     with pytest.raises(RuntimeError, match="shapes differ"):
-        perplexity(model("gpt2"), plain(("a", "b")))
+        perplexity_under(model("gpt2"), plain(("a", "b")))
 
 
 # --- The command line -------------------------------------------------------------------------------------------------

@@ -1,9 +1,8 @@
-"""The command line as a user meets it: in a process of its own."""
+"""`dialoscope corpus` as a user meets it: in a process of its own."""
 
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -65,19 +64,24 @@ def test_skipping_counts_bad_records_by_reason(file: File) -> None:
     ("arguments", "message"),
     [
         (("corpus", "shwo"), "No such command 'shwo'. Did you mean 'show'?"),
-        (("corpus", "show"), "Missing argument"),
+        (("corpus", "show"), "Give one corpus, or both --train and --test."),
         (("corpus", "show", "x", "--fromat", "y"), "No such option: --fromat"),
         (("corpus", "show", "nowhere.jsonl"), "No corpus, file or folder 'nowhere.jsonl'"),
         (("corpus", "show", "concierge", "--split", "tset"), "No split 'tset' in concierge. Splits present: train"),
         (
             ("corpus", "show", "concierge", "--on-error", "skp"),
-            "Unknown value for on_error 'skp'. Did you mean 'skip'?",
+            "on_error is one of fail, skip; found 'skp'.",
         ),
         (
-            ("corpus", "convert", "concierge", "out", "--to", "parqet"),
-            "Unknown target format 'parqet'. Did you mean 'parquet'?",
+            ("corpus", "convert", "concierge", "--out", "out", "--to", "parqet"),
+            "to is one of messages, parquet, text, hf; found 'parqet'.",
         ),
-        (("corpus", "generate", "out", "--dialogues", "0"), "Invalid value for '--dialogues'"),
+        (
+            ("corpus", "generate", "--out", "out", "--dialogues", "0"),
+            "dialogues takes a whole number from 1 to 10,000,000, found 0.",
+        ),
+        (("corpus", "convert", "concierge"), "Give a file or a folder with --out."),
+        (("corpus", "show", "concierge", "--limit", "many"), "limit takes a whole number, found 'many'."),
     ],
 )
 def test_a_mistake_is_one_line_that_says_what_to_do(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
@@ -103,26 +107,28 @@ def test_validate_is_content_with_a_sound_corpus(file: File) -> None:
 @pytest.mark.parametrize("to", ["messages", "parquet", "text"])
 def test_convert_keeps_the_corpus(file: File, tmp_path: Path, to: str) -> None:
     before = as_json("corpus", "show", file("in/train.jsonl", HI * 2))
-    written = as_json("corpus", "convert", tmp_path / "in", tmp_path / "out", "--to", to)
+    written = as_json("corpus", "convert", tmp_path / "in", "--out", tmp_path / "out", "--to", to)
     after = as_json("corpus", "show", tmp_path / "out")
     assert before["fingerprint"] == written["fingerprint"] == after["fingerprint"]
 
 
 def test_a_failed_conversion_leaves_nothing_behind(file: File, tmp_path: Path) -> None:
     path = file("in/a.jsonl", HI + "broken\n")
-    assert dialoscope("corpus", "convert", path, tmp_path / "out").returncode == 2
+    assert dialoscope("corpus", "convert", path, "--out", tmp_path / "out").returncode == 2
     assert [entry.name for entry in tmp_path.iterdir()] == ["in"]
 
 
 def test_convert_merges_turns_where_asked(file: File, tmp_path: Path) -> None:
     path = file("a.jsonl", json.dumps({"messages": [{"role": "user", "content": "Hi."}] * 3}))
-    as_json("corpus", "convert", path, tmp_path / "b.jsonl", "--merge-turns")
+    as_json("corpus", "convert", path, "--out", tmp_path / "b.jsonl", "--merge-turns")
     assert as_json("corpus", "show", tmp_path / "b.jsonl")["turns"] == 1
 
 
 def test_generate_gives_the_same_corpus_for_the_same_seed(tmp_path: Path) -> None:
     one, same, other = (
-        as_json("corpus", "generate", tmp_path / f"{n}.jsonl", "--dialogues", 50, "--seed", seed)["fingerprint"]
+        as_json("corpus", "generate", "--out", tmp_path / f"{n}.jsonl", "--dialogues", 50, "--seed", seed)[
+            "fingerprint"
+        ]
         for n, seed in enumerate((1, 1, 2))
     )
     assert one == same != other
@@ -134,65 +140,35 @@ def test_formats_are_listed_with_an_example() -> None:
     assert all(form["example"] for form in formats.values())
 
 
-@pytest.mark.parametrize(
-    "command", [(), ("corpus",), ("corpus", "show"), ("corpus", "convert"), ("demo",), ("metrics",)]
-)
-def test_help_ends_with_commands_that_can_be_pasted(command: tuple[str, ...]) -> None:
-    done = dialoscope(*command, "--help")
-    assert done.returncode == 0
-    assert "Try: dialoscope" in done.stdout
+@pytest.mark.parametrize("command", ["show", "validate", "convert", "sample", "generate", "formats"])
+def test_a_command_ends_with_the_next_one(file: File, tmp_path: Path, command: str) -> None:
+    path = file("train.jsonl", HI * 2)
+    words = {"convert": (path, "--out", "x.parquet"), "sample": (path, "--out", "y.jsonl"), "formats": ()}
+    given = words.get(command, ("--dialogues", 20, "--out", "z.jsonl") if command == "generate" else (path,))
+    done = dialoscope("corpus", command, *given, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].startswith("Next: dialoscope ")
 
 
-def test_limit_with_a_seed_draws_at_random(file: File) -> None:
-    lines = "".join(HI.replace("Hi.", f"Hi {n}.") for n in range(50))
-    path = file("a.jsonl", lines)
+def test_a_sample_is_drawn_at_random_by_the_seed(file: File, tmp_path: Path) -> None:
+    path = file("a.jsonl", "".join(HI.replace("Hi.", f"Hi {n}.") for n in range(50)))
     first = as_json("corpus", "show", path, "--limit", 5)
-    drawn, same, other = (as_json("corpus", "show", path, "--limit", 5, "--seed", seed) for seed in (1, 1, 2))
+    drawn, same, other = (
+        as_json("corpus", "sample", path, "--dialogues", 5, "--seed", seed, "--out", tmp_path / f"{place}.jsonl")
+        for place, seed in enumerate((1, 1, 2))
+    )
     assert first["dialogues"] == drawn["dialogues"] == 5
     assert len({shown["fingerprint"] for shown in (first, drawn, other)}) == 3
     assert drawn["fingerprint"] == same["fingerprint"]
 
 
-STOPPED = """
-import sys, time
-from pathlib import Path
-import dialoscope.cli as cli
-from dialoscope.files import whole_folder
-
-@cli.app.command(name="wait")
-def wait(out: Path) -> None:
-    with whole_folder(out):
-        print("writing", flush=True)
-        time.sleep(60)
-
-cli.main()
-"""
+def test_two_files_are_one_corpus(file: File) -> None:
+    train, test = file("a.jsonl", HI * 3), file("b.jsonl", HI)
+    assert as_json("corpus", "show", "--train", train, "--test", test)["splits"] == {"train": 3, "test": 1}
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_a_stopped_command_cleans_up_and_says_so(tmp_path: Path, name: str) -> None:
-    number = getattr(signal, name)
-    # Whoever runs these tests in the background, or under nohup, has such signals ignored in all that they start.
-    usual = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    usual += "for one in (signal.SIGTERM, signal.SIGHUP): signal.signal(one, signal.SIG_DFL)\n"
-    command = [sys.executable, "-c", usual + STOPPED, "wait", str(tmp_path / "out")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "writing\n"
-        process.send_signal(number)
-        _, complaint = process.communicate(timeout=60)
-    assert (process.returncode, complaint) == (128 + number, "dialoscope: stopped\n")
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
-def test_a_command_under_nohup_goes_on_when_its_terminal_closes(tmp_path: Path) -> None:
-    ignoring = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n" + STOPPED.replace("60", "0.5")
-    command = [sys.executable, "-c", ignoring, "wait", str(tmp_path / "out")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "writing\n"
-        process.send_signal(signal.SIGHUP)
-        process.communicate(timeout=60)
-    assert (process.returncode, (tmp_path / "out").is_dir()) == (0, True)
+def test_a_limit_cuts_each_split_and_a_split_is_chosen(file: File, tmp_path: Path) -> None:
+    file("all/train.jsonl", HI * 3)
+    file("all/test.jsonl", HI * 2)
+    assert as_json("corpus", "show", tmp_path / "all", "--limit", 1)["splits"] == {"train": 1, "test": 1}
+    assert as_json("corpus", "show", tmp_path / "all", "--split", "eval")["splits"] == {"test": 2}
