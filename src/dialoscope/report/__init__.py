@@ -1,13 +1,13 @@
 """Results for people: sections of prose, tables, charts and transcripts, on one page that works offline.
 
-An instrument makes a `Section` of its result; `write_run` stores it with the numbers; `render` joins the
-sections of any number of runs into one page.
+Every result is a `Result` and makes a `Section` of itself; `render` joins sections into one page.
 """
 
 from dialoscope.report.html import render
-from dialoscope.report.run import Run, read_run, write_run
+from dialoscope.report.run import write_run
 from dialoscope.report.section import (
     Block,
+    Card,
     Chart,
     Column,
     Fact,
@@ -19,11 +19,11 @@ from dialoscope.report.section import (
     ShownTurn,
     Table,
     Transcript,
-    Verdict,
 )
 
 __all__ = [
     "Block",
+    "Card",
     "Chart",
     "Column",
     "Fact",
@@ -31,13 +31,10 @@ __all__ = [
     "Mark",
     "Part",
     "Prose",
-    "Run",
     "Section",
     "ShownTurn",
     "Table",
     "Transcript",
-    "Verdict",
-    "read_run",
     "render",
     "write_run",
 ]
