@@ -43,10 +43,14 @@ class TrainingError(DialoscopeError):
 
 
 class MissingExtraError(DialoscopeError):
-    """An optional dependency is missing; the message is the line that installs it."""
+    """An optional dependency is missing; the message is the line that installs it.
 
-    def __init__(self, purpose: str, extra: str) -> None:
-        super().__init__(f"{purpose} needs an extra: pip install 'dialoscope[{extra}]'")
+    `packages` are the arguments of `pip install` for packages that no extra lists.
+    """
+
+    def __init__(self, purpose: str, extra: str = "", *, packages: str = "") -> None:
+        needed = f"a package: pip install {packages}" if packages else f"an extra: pip install 'dialoscope[{extra}]'"
+        super().__init__(f"{purpose} needs {needed}")
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:

@@ -27,6 +27,11 @@ class Question:
     has_models: bool = False  # it takes `models=`
 
     @property
+    def asks_dialogue_models(self) -> bool:
+        """Whether it needs dialogue models; the questions of `engage` take predictors of their own."""
+        return self.has_models and self.module != "engage"
+
+    @property
     def measure(self) -> Callable[..., Any]:
         """`measure(corpus, *, against, settings, models, work, progress) -> Result`."""
         function: Callable[..., Any] = getattr(import_module(f"dialoscope.{self.module}"), self.function)
