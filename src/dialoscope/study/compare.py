@@ -89,6 +89,12 @@ class Change:
         return {True: "better", False: "worse", None: ""}[self.is_better]
 
     @property
+    def shown_path(self) -> str:
+        """The path as people read it: perplexity is compared by its logarithm."""
+        head, _, number = self.path.rpartition("/")
+        return f"{head}/{'log ' if number.startswith('perplexity') else ''}{number}"
+
+    @property
     def is_partly_shared(self) -> bool:
         """Whether a result has items that the other lacks: then its own value is another one."""
         return self.only != (0, 0)
@@ -212,7 +218,12 @@ class CompareResult(Result):
             counts = [Column(f"items {name}", ",d") for name in ("of both", "before", "after")]
             columns = [Column("number"), *counts, Column("all before", ".4g"), Column("all after", ".4g")]
             rows: list[list[Cell]] = [
-                [_shown(change), change.items, *(change.items + count for count in change.only), *change.own]
+                [
+                    f"{change.run}: {change.shown_path}",
+                    change.items,
+                    *(change.items + count for count in change.only),
+                    *change.own,
+                ]
                 for change in partly
             ]
             notes = ["These values are of other items before than after, and are not compared."]
@@ -227,7 +238,7 @@ class CompareResult(Result):
             Column("p (Holm)"), Column("smallest to be found", ".2g"), Column("items", ",d"), Column("significantly"),
         ]  # fmt: skip
         rows: list[list[Cell]] = [
-            [_shown(change), change.first, change.second, change.difference, self._p(change), change.smallest,
+            [f"{change.run}: {change.shown_path}", change.first, change.second, change.difference, self._p(change), change.smallest,
              change.items, change.word or ("the same" if change.is_identical else "")]
             for change in self.changes
         ]  # fmt: skip
@@ -515,9 +526,3 @@ def written_p(p: float | None) -> str | None:
         return None if p is None else "<0.001"
     written = (f"{p:.{decimals}f}" for decimals in range(3, 18))
     return next((text for text in written if (float(text) < SIGNIFICANT) == (p < SIGNIFICANT)), str(p))
-
-
-def _shown(change: Change) -> str:
-    """The step and the path; perplexity is compared by its logarithm."""
-    head, _, number = change.path.rpartition("/")
-    return f"{change.run}: {head}/{'log ' if number.startswith('perplexity') else ''}{number}"

@@ -173,7 +173,7 @@ def _is_about(gate: Gate, verdict: Verdict) -> bool:
 
 def _of_verdict(gate: Gate, result: StoredResult, verdict: Verdict) -> Check:
     title = f"{result.name} · {verdict.scores[0] if verdict.scores else 'verdict'}"
-    reason = f"{verdict.level.replace('_', ' ')}: {verdict.text}"
+    reason = f"{verdict.level.replace('_', ' ')}: {verdict.text.rstrip('.')}"
     return Check(gate, title, has_passed=verdict.level == gate.verdict, reason=reason)
 
 
