@@ -84,19 +84,21 @@ class Resources:
 
         With `is_opened`, dialogue models are loaded, too: one that is damaged would end the step for all.
         """
-        found, missing = dict[str, Model](), list[MissingExtraError]()
+        found, missing, untrained = dict[str, Model](), list[MissingExtraError](), list[NotTrainedYet]()
         for name in task.models:
             try:
                 found[name] = self._model(name)
                 if is_opened and QUESTIONS[task.question].asks_dialogue_models:
                     self._open(name, task)
-            except NotTrainedYet:
-                raise
+            except NotTrainedYet as error:
+                untrained.append(error)
             except MissingExtraError as error:
                 missing.append(error)
                 found.pop(name, None)
             except Exception:  # kept in `broken`, and reported
                 found.pop(name, None)
+        if untrained:
+            raise untrained[0]
         if task.models and not found:
             raise missing[0] if missing else UsageError("None of its models can be loaded.")
         return found

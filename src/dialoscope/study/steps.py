@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Literal
 from dialoscope.errors import OutputError, UsageError
 from dialoscope.files import MARK
 from dialoscope.report.anchor import slug
-from dialoscope.report.run import RESULT
+from dialoscope.report.run import is_whole
 
 BOOK = "study.json"
 LOCK = ".dialoscope-lock"  # the file stays; what counts is whether a process holds it
@@ -102,7 +102,7 @@ def is_study(folder: Path) -> bool:
     try:
         read_steps(folder)
     except UsageError:
-        return any(KEYED.fullmatch(file.parent.name) for file in folder.glob(f"runs/*/{RESULT}"))
+        return any(KEYED.fullmatch(run.name) and is_whole(run) for run in folder.glob("runs/*"))
     return True
 
 
