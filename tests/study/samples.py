@@ -136,6 +136,38 @@ def fake_measure(
     )  # fmt: skip
 
 
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class ItemsResult(FakeResult):
+    """A result of these items."""
+
+    numbers: Mapping[str, Items]
+
+    @kept
+    def scores(self) -> Scores:
+        """None."""
+        return {}
+
+    @kept
+    def verdicts(self) -> list[Verdict]:
+        """One that says nothing."""
+        return [Verdict("cannot_tell", "Nothing.")]
+
+    def items(self) -> dict[str, Items]:
+        """The items."""
+        return dict(self.numbers)
+
+
+def items_result(
+    folder: Path, numbers: Mapping[str, Items], *, origin: Origin | None = None, **options: Any
+) -> Path:
+    """The folder of a result of these items."""
+    result = ItemsResult(
+        settings=FakeSettings(**options), parts={}, used="All.", counts=skipped(), ids=(), values={}, numbers=numbers,
+        origin=origin or Origin("c@1"),
+    )  # fmt: skip
+    return result.save(folder)
+
+
 class FakeQuestion(Question):
     """A question whose function and result are given."""
 
@@ -158,15 +190,21 @@ class FakeQuestion(Question):
         return self.kind
 
 
+class ItemsQuestion(FakeQuestion):
+    """A question whose results are items."""
+
+    kind = ItemsResult
+
+
 class FakeProbeQuestion(FakeQuestion):
     """The same, with a result of its own."""
 
     kind = FakeProbe
 
 
-def install(patch: pytest.MonkeyPatch) -> None:
+def install(patch: pytest.MonkeyPatch, **kinds: type[FakeQuestion]) -> None:
     """Put the fake questions in the place of attention and probe."""
-    for name, kind in (("attention", FakeQuestion), ("probe", FakeProbeQuestion)):
+    for name, kind in {"attention": FakeQuestion, "probe": FakeProbeQuestion, **kinds}.items():
         known = QUESTIONS[name]
         fake = kind(known.ask, known.module, known.function, known.settings_name, known.result_name, has_models=True)
         patch.setitem(QUESTIONS, name, fake)
