@@ -230,8 +230,9 @@ TASKS = [f"T{number}" for number in range(18)]
     ("dialogues", "level", "said"),
     [
         # Of 10 dialogues the least p-value is 2^-9; of 36 numbers that is 0.07.
-        (10, "cannot_tell", "0 of 36 numbers changed significantly: no change was found, and none could have been found "
-                            "with 10 dialogues."),
+        (10, "cannot_tell",
+         "0 of 36 numbers changed significantly: no change was found, and none could have been found "
+         "with 10 dialogues."),
         (12, "concern", "36 of 36 numbers are significantly worse than before."),
         (40, "concern", "36 of 36 numbers are significantly worse than before."),
     ],
