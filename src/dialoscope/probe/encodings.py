@@ -43,15 +43,15 @@ def encode(
     contexts = examples.contexts(tokens)
     watch = progress or (lambda done, total: None)
     if cache is None:
-        return np.concatenate([_made(model, some) for _, some in _portions(contexts, watch)])
-    place = cache / _key(model, examples, tokens)
+        return np.concatenate([_made(model, portion) for _, portion in _portions(contexts, watch)])
+    folder = cache / _key(model, examples, tokens)
     with suppress(*UNREADABLE):
-        found = _mapped(place / WHOLE)
-        if len(found) == len(contexts):
+        whole = _mapped(folder / WHOLE)
+        if len(whole) == len(contexts):
             watch(len(contexts), len(contexts))
-            return found
+            return whole
     return _joined(
-        place, [_kept(model, some, place / f"{first:09d}.npy") for first, some in _portions(contexts, watch)]
+        folder, [_kept(model, portion, folder / f"{first:09d}.npy") for first, portion in _portions(contexts, watch)]
     )
 
 
@@ -79,24 +79,24 @@ def _kept(model: DialogueModel, contexts: Sequence[Context], path: Path) -> Floa
     return _mapped(path)
 
 
-def _joined(place: Path, portions: Sequence[Floats]) -> Floats:
+def _joined(folder: Path, portions: Sequence[Floats]) -> Floats:
     """All portions as one file; those of their own are deleted once it is there."""
     shape = sum(map(len, portions)), portions[0].shape[1]
-    with whole_file(place / WHOLE) as unfinished, unfinished.open("wb") as file:
+    with whole_file(folder / WHOLE) as unfinished, unfinished.open("wb") as file:
         header = {"descr": np.lib.format.dtype_to_descr(portions[0].dtype), "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, header)
         for portion in portions:
             portion.tofile(file)
-    for path in place.glob("[0-9]*.npy"):
+    for path in folder.glob("[0-9]*.npy"):
         path.unlink(missing_ok=True)  # another process may have been first
-    return _mapped(place / WHOLE)
+    return _mapped(folder / WHOLE)
 
 
 def _mapped(path: Path) -> Floats:
     """What is in a file, read where it is used."""
     # Torch warns of arrays that cannot be written; what is written to a copy (`c`) never reaches the file.
-    found: Floats = np.load(path, mmap_mode="c", allow_pickle=False)
-    return found
+    array: Floats = np.load(path, mmap_mode="c", allow_pickle=False)
+    return array
 
 
 def _key(model: DialogueModel, examples: Examples, tokens: int | None) -> str:

@@ -7,7 +7,7 @@ untrained, and the same classifier taught shuffled labels of other positions, wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -47,7 +47,7 @@ def measure(
     against: Mapping[str, Corpus] | None = None,
     settings: ProbeSettings | None = None,
     models: Mapping[str, Any] | None = None,
-    work: Path | None = None,
+    work: str | Path | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> ProbeResult:
@@ -76,40 +76,14 @@ def measure(
     answer = partial(answers_of, labels=labels, device=device)
     encodings = partial(encodings_of, training=training, held_out=held_out, settings=settings, work=work, stages=stages)
 
-    targets = [each.training for each in labels.values()]
-    controls = {
-        "majority": Answers({name: hits_of(each, majority(each)) for name, each in labels.items()}),
-        "constant": Answers({name: hits_of(each, constant(each)) for name, each in labels.items()}),
-    }
-    if settings.controls:
-        tokens = settings.context_tokens or None
-        bags, asked_bags = bags_of_words(training.contexts(tokens), held_out.contexts(tokens))
-        controls["bag_of_words"] = answer(fit(bags, targets), asked_bags)
-
-    probed: dict[str, Probed] = {}
-    for name in probes:
-        model = probes.open(name)
-        learnt, asked = encodings(model)
-        wrong = [_shuffled(task, each, settings.seed) for task, each in labels.items()] if settings.controls else []
-        fitted = fit(learnt, [*targets, *wrong])
-        answers = {"own": answer(fitted[: len(targets)], asked)}
-        why_no_untrained = None
-        if settings.controls:
-            answers["shuffled"] = answer(fitted[len(targets) :], asked)
-            try:
-                first, second = encodings(_untrained(model, settings.seed))
-                answers["untrained"] = answer(fit(first, targets), second)
-            except UsageError as error:
-                why_no_untrained = str(error)
-        probed[name] = Probed(
-            answers=answers,
-            identity=model.name,
-            width=learnt.shape[1],
-            reading=dict(getattr(model, "settings", {})),
-            picture=picture(name, asked, coloured_by, np.random.default_rng(settings.seed)),
-            why_no_untrained=why_no_untrained,
-            spread=float(learnt.std(axis=0, dtype=np.float64).mean()),
+    controls = shared_controls(labels, training, held_out, settings=settings, fit=fit, answer=answer)
+    probed = {
+        name: probe_model(
+            name, probes.open(name), labels, coloured_by=coloured_by, settings=settings,
+            encodings=encodings, fit=fit, answer=answer,
         )
+        for name in probes
+    }  # fmt: skip
 
     origin = _origin(corpus, sides, probed, settings)
     scored = score_all(
@@ -277,6 +251,68 @@ class Probed:
         return Tested(own, controls, self.identity, self.width, self.reading, self.why_no_untrained, self.spread)
 
 
+Encode = Callable[[DialogueModel], tuple[Features, Features]]
+Fit = Callable[[Features, Sequence[Targets]], Sequence[Classifier]]
+Answer = Callable[[Sequence[Classifier], Features], Answers]
+
+
+def shared_controls(
+    labels: Mapping[str, Labels],
+    training: Examples,
+    held_out: Examples,
+    *,
+    settings: ProbeSettings,
+    fit: Fit,
+    answer: Answer,
+) -> dict[str, Answers]:
+    """Controls that need no model: answers that never change, and the same classifier on bags of words."""
+    controls = {
+        "majority": Answers({name: hits_of(each, majority(each)) for name, each in labels.items()}),
+        "constant": Answers({name: hits_of(each, constant(each)) for name, each in labels.items()}),
+    }
+    if settings.controls:
+        tokens = settings.context_tokens or None
+        learnt, asked = bags_of_words(training.contexts(tokens), held_out.contexts(tokens))
+        controls["bag_of_words"] = answer(fit(learnt, [each.training for each in labels.values()]), asked)
+    return controls
+
+
+def probe_model(
+    name: str,
+    model: DialogueModel,
+    labels: Mapping[str, Labels],
+    *,
+    coloured_by: Labels,
+    settings: ProbeSettings,
+    encodings: Encode,
+    fit: Fit,
+    answer: Answer,
+) -> Probed:
+    """Fit classifiers on a model's encodings, on the same with shuffled labels, and on those of untrained weights."""
+    targets = [each.training for each in labels.values()]
+    wrong = [_shuffled(task, each, settings.seed) for task, each in labels.items()] if settings.controls else []
+    learnt, asked = encodings(model)
+    fitted = fit(learnt, [*targets, *wrong])
+    answers = {"own": answer(fitted[: len(targets)], asked)}
+    why_no_untrained = None
+    if settings.controls:
+        answers["shuffled"] = answer(fitted[len(targets) :], asked)
+        try:
+            first, second = encodings(_untrained(model, settings.seed))
+            answers["untrained"] = answer(fit(first, targets), second)
+        except UsageError as error:
+            why_no_untrained = str(error)
+    return Probed(
+        answers=answers,
+        identity=model.name,
+        width=learnt.shape[1],
+        reading=dict(getattr(model, "settings", {})),
+        picture=picture(name, asked, coloured_by, np.random.default_rng(settings.seed)),
+        why_no_untrained=why_no_untrained,
+        spread=float(learnt.std(axis=0, dtype=np.float64).mean()),
+    )
+
+
 def device_for(settings: ProbeSettings) -> str:
     """Where models and classifiers run."""
     from dialoscope.model.loading import choose_device, require_torch
@@ -291,13 +327,13 @@ def encodings_of(
     training: Examples,
     held_out: Examples,
     settings: ProbeSettings,
-    work: Path | None = None,
+    work: str | Path | None = None,
     stages: Stages,
 ) -> tuple[Features, Features]:
     """A model's encodings of both splits' contexts; scaled, the training split's spread by 1."""
-    tokens = settings.context_tokens or None
+    tokens, cache = settings.context_tokens or None, None if work is None else Path(work)
     learnt, asked = (
-        encode(model, part, tokens=tokens, cache=work, progress=stages.next()) for part in (training, held_out)
+        encode(model, part, tokens=tokens, cache=cache, progress=stages.next()) for part in (training, held_out)
     )
     if not settings.scaled:
         return learnt, asked

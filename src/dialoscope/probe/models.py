@@ -18,6 +18,7 @@ from dialoscope.probe.settings import ProbeSettings
 if TYPE_CHECKING:
     from dialoscope.model.protocol import DialogueModel
 
+CONTROLS = ("majority", "constant", "bag_of_words")  # subjects of scores, besides models
 LAST, AUTO = -1, "auto"  # how a Hugging Face model is usually read
 
 
@@ -57,11 +58,15 @@ class Probes:
         )[name]  # fmt: skip
 
     def check_names(self) -> None:
-        """Load each model that only a hub can have, so that a wrong name is told before anything is computed."""
-        names = {source.model: name for name, source in self.sources.items() if isinstance(source.model, str | Path)}
-        for path, name in names.items():
-            if not Path(path).exists():  # what is here was checked before
-                self.open(name)
+        """Open each model once that is no path here, so that a wrong one is refused before anything is computed."""
+        hub_names = set()
+        for name, source in self.sources.items():
+            is_path = isinstance(source.model, str | Path)
+            if is_path and (Path(source.model).exists() or source.model in hub_names):
+                continue  # paths were checked before
+            if is_path:
+                hub_names.add(source.model)
+            self.open(name)
 
 
 def models_to_probe(models: Mapping[str, Any] | None, settings: ProbeSettings, *, is_quiet: bool = True) -> Probes:
@@ -71,13 +76,15 @@ def models_to_probe(models: Mapping[str, Any] | None, settings: ProbeSettings, *
     """
     if not isinstance(models, Mapping) or not models:
         raise UsageError('Give models by name: models={"mine": "runs/mine"}.')
-    given, runs, chosen = dict(models), dict[str, dict[str, str]](), dict[str, dict[str, Choice]]()
+    sources, runs, chosen = dict(models), dict[str, dict[str, str]](), dict[str, dict[str, Choice]]()
     if settings.checkpoints:
-        given, runs = _expanded(models, settings.checkpoints)
+        sources, runs = _expanded(models, settings.checkpoints)
         chosen = {run: choices(Path(models[run])) for run in runs}
-    for source in given.values():
+    for source in sources.values():
         _check(source)
-    return Probes(_read_in_every_way(given, settings), settings, is_quiet, runs, chosen)
+    named = _read_in_every_way(sources, settings)
+    _check_names(list(named))
+    return Probes(named, settings, is_quiet, runs, chosen)
 
 
 def _expanded(
@@ -100,14 +107,24 @@ def _check(source: Any) -> None:
         check_model(source)
 
 
-def _read_in_every_way(given: Mapping[str, Any], settings: ProbeSettings) -> dict[str, Source]:
+def _check_names(names: list[str]) -> None:
+    """Refuse names under which scores could be taken for others."""
+    subjects = [name.replace("/", "_") for name in names]
+    for name, subject in zip(names, subjects, strict=True):
+        if subject in CONTROLS:
+            raise UsageError(f"A control is called '{name}': give the model another name.")
+        if subjects.count(subject) > 1:
+            raise UsageError(f"Two models would be called '{subject}' in scores: give them other names.")
+
+
+def _read_in_every_way(models: Mapping[str, Any], settings: ProbeSettings) -> dict[str, Source]:
     """Every model with every layer and pooling; our own models are read in one way only."""
     ways = [(layer, pooling) for layer in settings.layer for pooling in settings.pooling]
-    is_readable = {name: _is_hugging_face(model) for name, model in given.items()}
+    is_readable = {name: _is_hugging_face(model) for name, model in models.items()}
     if ways != [(LAST, AUTO)] and not any(is_readable.values()):
         raise UsageError("layer and pooling are for Hugging Face models that are given by path or name.")
     sources: dict[str, Source] = {}
-    for name, model in given.items():
+    for name, model in models.items():
         for layer, pooling in ways if is_readable[name] else [(LAST, AUTO)]:
             label = f"{name}, layer {layer}, {pooling}" if is_readable[name] and len(ways) > 1 else name
             sources[label] = Source(model, layer, pooling)

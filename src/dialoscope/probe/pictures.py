@@ -25,17 +25,17 @@ class Picture:
     model: str
     task: str
     labels: tuple[str, ...]  # the most frequent first
-    label: Ints  # (points,) the place of each point's label in `labels`
-    places: Floats  # (points, 2)
+    label: Ints  # (points,) number of each point's label, from 0
+    coordinates: Floats  # (points, 2)
     share: float  # of the encodings' variance that lies in these two directions
 
     @property
     def points(self) -> dict[str, list[tuple[float, float]]]:
         """The points of each label."""
-        found: dict[str, list[tuple[float, float]]] = {name: [] for name in self.labels}
-        for label, (x, y) in zip(self.label.tolist(), self.places.tolist(), strict=True):
-            found[self.labels[label]].append((x, y))
-        return found
+        points: dict[str, list[tuple[float, float]]] = {name: [] for name in self.labels}
+        for label, (x, y) in zip(self.label.tolist(), self.coordinates.tolist(), strict=True):
+            points[self.labels[label]].append((x, y))
+        return points
 
 
 def colouring(labels: Mapping[str, Labels], skipped: Mapping[str, str], wanted: str | None) -> str:

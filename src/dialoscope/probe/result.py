@@ -1,4 +1,4 @@
-"""What was found: micro-F1 of every model on every task, with its interval and its controls, and the groups' means."""
+"""The result of probing: micro-F1 of every model and control on every task, with intervals, and means of groups."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class TaskFacts:
     """A task on this corpus: its family, its difficulty group, and how its labels are spread."""
 
     family: str
-    difficulty: str  # empty where no group could be told
+    difficulty: str  # empty where no model could be made untrained
     counts: LabelCounts
 
 
@@ -212,13 +212,13 @@ class ProbeResult(Result):
 
     def items(self) -> dict[str, Items]:
         """What each position adds to micro-F1: 2 right over 2 right + too many + missing."""
-        found, size = {}, len(self.positions) // max(1, len(self.models) * len(self.tasks))
+        items, size = {}, len(self.positions) // max(1, len(self.models) * len(self.tasks))
         for block, (name, task) in enumerate((name, task) for name in self.models for task in self.tasks):
             rows = self.positions.slice(block * size, size).to_pydict()
             right, too_many, missing = (np.array(rows[key], float) for key in ("right", "too_many", "missing"))
             keys = [(dialogue, str(turn)) for dialogue, turn in zip(rows["dialogue"], rows["turn"], strict=True)]
-            found[path(name, task, "f1")] = Items(keys, rows["dialogue"], 2 * right, 2 * right + too_many + missing)
-        return found
+            items[path(name, task, "f1")] = Items(keys, rows["dialogue"], 2 * right, 2 * right + too_many + missing)
+        return items
 
     @kept
     def verdicts(self) -> list[Verdict]:

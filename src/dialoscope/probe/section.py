@@ -347,19 +347,19 @@ def _curves(result: ProbeResult) -> Iterator[Block]:
     runs = {run: names for run, names in result.checkpoints.items() if len(names) >= MANY}
     if not runs:
         return
-    places = list(dict.fromkeys(name for names in runs.values() for name in names))
+    shown = list(dict.fromkeys(name for names in runs.values() for name in names))
     for task in result.tasks:
         series: dict[str, list[Score | float | None]] = {
-            run: [result.models[f"{run}@{place}"].f1[task] if place in names else None for place in places]
+            run: [result.models[f"{run}@{name}"].f1[task] if name in names else None for name in shown]
             for run, names in runs.items()
         }
         if "bag_of_words" in result.controls:
-            series[WORDS] = [_value(result.controls["bag_of_words"].f1[task])] * len(places)
+            series[WORDS] = [_value(result.controls["bag_of_words"].f1[task])] * len(shown)
         yield lines(
-            places,
+            shown,
             series,
             title=task,
-            description=f"Micro-F1 of {', '.join(series)} on {task} at {len(places)} checkpoints.",
+            description=f"Micro-F1 of {', '.join(series)} on {task} at {len(shown)} checkpoints.",
             y=Axis("micro-F1", ".2f"),
             controls=[WORDS],
             is_half=True,

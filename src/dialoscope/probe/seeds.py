@@ -48,15 +48,15 @@ def runs_of(names: Iterable[str]) -> dict[str, list[str]]:
     >>> runs_of(["lstm#0@last", "lstm#1@last", "hred"])
     {'lstm@last': ['lstm#0@last', 'lstm#1@last']}
     """
-    found: dict[str, list[str]] = {}
+    runs_by_model: dict[str, list[str]] = {}
     for name in names:
         if MARK.search(name):
-            found.setdefault(MARK.sub("", name, count=1), []).append(name)
-    return {model: runs for model, runs in found.items() if len(runs) > 1}
+            runs_by_model.setdefault(MARK.sub("", name, count=1), []).append(name)
+    return {model: runs for model, runs in runs_by_model.items() if len(runs) > 1}
 
 
 def spreads(runs: Sequence[Mapping[str, float | None]]) -> dict[str, Spread]:
     """By task or group, over the runs."""
-    columns = {name: [one.get(name) for one in runs] for name in runs[0]}
-    values = {name: [one for one in column if one is not None] for name, column in columns.items()}
-    return {name: Spread.of(some) for name, some in values.items() if len(some) == len(runs)}
+    columns = {name: [run.get(name) for run in runs] for name in runs[0]}
+    values = {name: [score for score in column if score is not None] for name, column in columns.items()}
+    return {name: Spread.of(scores) for name, scores in values.items() if len(scores) == len(runs)}

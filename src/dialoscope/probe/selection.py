@@ -21,11 +21,11 @@ class Selected:
 
 def selected(models: Collection[str], choices: Mapping[str, Mapping[str, Choice]]) -> dict[str, dict[str, Selected]]:
     """By run and metric, where the checkpoint that the metric chooses was probed; one metric alone is no comparison."""
-    found: dict[str, dict[str, Selected]] = {}
+    by_run: dict[str, dict[str, Selected]] = {}
     for run, by in choices.items():
         for metric, choice in by.items():
             names = f"{run}@{choice.checkpoint}", f"{run}@{BY}{metric}"
             name = next((each for each in names if each in models), None)
             if name is not None:
-                found.setdefault(run, {})[metric] = Selected(choice, name)
-    return {run: by for run, by in found.items() if len(by) > 1}
+                by_run.setdefault(run, {})[metric] = Selected(choice, name)
+    return {run: by for run, by in by_run.items() if len(by) > 1}

@@ -57,8 +57,8 @@ class Task:
 
 def location(training: Examples) -> Labeller:
     """In which fifth of the training split's positions the Query's number lies."""
-    places = np.array([len(one.context) for one in training.positions])
-    edges = np.quantile(places, np.arange(1, BUCKETS) / BUCKETS)
+    lengths = np.array([len(position.context) for position in training.positions])
+    edges = np.quantile(lengths, np.arange(1, BUCKETS) / BUCKETS)
     return lambda position: [str(1 + int((edges < len(position.context)).sum()))]
 
 
@@ -247,14 +247,14 @@ def rule_of(task: Task, training: Examples, annotations: frozenset[str]) -> Labe
 
 def carried(tasks: Mapping[str, Task], examples: Examples) -> dict[str, int | str]:
     """How many labels each task has in a corpus, or why it cannot carry the task."""
-    found: dict[str, int | str] = {}
+    counts: dict[str, int | str] = {}
     for name, task in tasks.items():
         try:
             rule = rule_of(task, examples, examples.annotations)
-            found[name] = len({label for one in examples.positions for label in rule(one)})
+            counts[name] = len({label for position in examples.positions for label in rule(position)})
         except (UsageError, MissingExtraError) as error:
-            found[name] = str(error)
-    return found
+            counts[name] = str(error)
+    return counts
 
 
 def describe(name: str, counts: Mapping[str, int | str]) -> dict[str, Any]:
