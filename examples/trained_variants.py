@@ -1,6 +1,6 @@
 """The papers' models trained on real dialogues, with and without distractions: the tables of docs/results.md.
 
-    dialoscope overlap clean dailydialog/ --threshold 0.75 --test 1000 --validation 1000 --seed 0 --out clean
+    dialoscope overlap clean dailydialog/ --threshold 0.75 --test-size 1000 --validation-size 1000 --seed 0 --out clean
     python examples/trained_variants.py clean/corpus --name dailydialog --variants presets --epochs 20 --workers 3
     python examples/trained_variants.py clean/corpus --name dailydialog --variants paper --epochs 20 --workers 3
     python examples/trained_variants.py --table presets      # perplexity and BLEU-2 of every preset

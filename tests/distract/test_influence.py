@@ -88,8 +88,9 @@ def test_influence_shares_what_contexts_begin_with_where_a_model_can() -> None:
 def test_influence_of_nothing_that_is_read_says_why_there_is_none() -> None:
     result = result_of(Fake(longest=0))
     found = scores_on(result)["influence_ratio"]
-    assert found.value is None and found.reason
-    assert result.verdict.level == "not_measurable" and found.reason in result.verdict.text
+    assert (found.value, found.reason) == (None, "no context has both History and a distraction that the model reads")
+    assert result.verdict.level == "not_measurable"
+    assert found.reason[1:] in result.verdict.text
     assert result.counts["skipped"][TOO_LONG] == 2
 
 

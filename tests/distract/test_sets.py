@@ -117,7 +117,7 @@ def test_a_split_that_a_corpus_lacks_is_refused() -> None:
     assert [len(each) for each in make_sets(corpus, sets=["random-1.0"], split="all")] == [2, 2]
     for option, name in (("split", "banana"), ("split", "test"), ("train_split", "train")):
         with pytest.raises(UsageError, match=f"whole has no {name} split. Found: all"):
-            make_sets(corpus, sets=["random-1.0"], **{option: name})
+            make_sets(corpus, None, **{"sets": ["random-1.0"], option: name})
     with pytest.raises(UsageError, match="tset"):
         make_sets(generate(dialogues=60, seed=1), split="tset")
 

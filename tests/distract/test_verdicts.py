@@ -9,6 +9,7 @@ from dialoscope.distract import AttentionResult, AttentionSettings
 from dialoscope.record import Origin, Score
 
 RATIO = "das_ratio_of_means"
+NEAR = ((1.0001, 1.0006), (0.996, 0.998))  # intervals on one side of 1, nearer to it than a number is written
 
 
 def result_of(**models: dict[str, Score]) -> AttentionResult:
@@ -40,7 +41,7 @@ def result_of(**models: dict[str, Score]) -> AttentionResult:
         (1.2, (1.1, 1.3), "concern"),
         (0.95, (0.8, 1.1), "cannot_tell"),
         (1.0003, (1.0001, 1.0006), "cannot_tell"),  # sure, but nothing that is written down
-        (0.997, (0.996, 0.998), "cannot_tell"),
+        (0.997, (0.996, 0.998), "cannot_tell"),  # the same
         (0.95, None, "cannot_tell"),  # of three dialogues: nothing is sure
         (None, None, "not_measurable"),
     ],
@@ -51,10 +52,11 @@ def test_a_verdict_needs_an_interval(value: float | None, interval: tuple[float,
     assert verdict.level == level
     assert verdict.scores == (f"mine/random-0.7/{RATIO}",)
     if value is None:
-        assert "no History" in verdict.text
-    else:
-        assert f"On random-0.7, mine gives unrelated turns {value:.2f} times the attention of real ones" in verdict.text
-        assert "(1 = cannot tell them apart; lower is better)" in verdict.text
+        assert "o History" in verdict.text
+        return
+    assert ("ends within 0.005 of the limit of 1." in verdict.text) == (interval in NEAR)
+    assert f"On random-0.7, mine gives unrelated turns {value:.2f} times the attention of real ones" in verdict.text
+    assert "(1 = cannot tell them apart; lower is better)" in verdict.text
 
 
 def test_a_verdict_names_its_set_and_is_no_good_news_where_another_set_draws_the_model() -> None:

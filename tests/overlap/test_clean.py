@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -191,7 +192,7 @@ def test_texts_are_cleaned_as_dialogues_of_one_turn() -> None:
 
 def test_a_limit_cuts_the_corpus_and_a_split_chooses_from_it() -> None:
     corpus = Corpus.of_texts(["a b", "c d", "e f"], ["g h"])
-    sizes = {"validation_size": 0, "test_size": 0}
+    sizes: dict[str, Any] = {"validation_size": 0, "test_size": 0}
     assert len(clean(corpus, limit=2, **sizes).corpus) == 2
     assert [dialogue.texts for dialogue in clean(corpus, split="test", **sizes).corpus] == [["g h"]]
 

@@ -13,7 +13,7 @@ from dialoscope.corpus import Corpus, Dialogue, Turn, load
 from dialoscope.errors import UsageError
 from dialoscope.overlap import FilterSettings, filter, measure
 
-TRAIN = [("a b", "c d", "e"), ("thank you", "welcome", "bye")]
+TRAIN: list[tuple[str, ...]] = [("a b", "c d", "e"), ("thank you", "welcome", "bye")]
 
 
 def corpus_of(*test: tuple[str, ...], train: list[tuple[str, ...]] = TRAIN) -> Corpus:

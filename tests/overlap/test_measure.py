@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ def corpus_of(*dialogues: tuple[str, ...], split: str = "all") -> Corpus:
     return Corpus.of(made)
 
 
-def sides(train: list[tuple[str, ...]], test: list[tuple[str, ...]]) -> Corpus:
+def sides(train: Sequence[tuple[str, ...]], test: Sequence[tuple[str, ...]]) -> Corpus:
     return Corpus.of([*corpus_of(*train, split="train"), *corpus_of(*test, split="test")])
 
 
@@ -65,6 +66,13 @@ def test_the_limit_cuts_what_is_measured_and_not_what_it_is_compared_with() -> N
     assert (cut.parts, len(cut.ratio), cut.counts["units"]["reference"]) == ({"train": 3, "test": 1}, 1, 3)
     within = measure(corpus_of(*dialogues), limit=2)  # the second matches the third, which is not measured
     assert (within.ratio.tolist(), within.match.tolist()) == ([0.0, 1.0], [-1, 2])
+
+
+def test_a_split_that_is_compared_with_itself_has_no_unit_that_matches_itself() -> None:
+    corpus = sides([("a", "b"), ("c", "d"), ("a", "b")], [("a", "b")])
+    for options in ({"split": "train"}, {"split": "train", "train_split": "train"}):
+        result = measure(corpus, **options)  # type: ignore[arg-type]
+        assert (result.is_within, result.parts, result.ratio.tolist()) == (True, {"train": 3}, [1.0, 0.0, 1.0])
 
 
 def test_units_are_samples_between_splits_and_dialogues_within_one_or_of_single_turns() -> None:

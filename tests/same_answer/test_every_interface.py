@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.same_answer.inputs import Input, make_inputs
 
 from dialoscope.cli import app
 from dialoscope.instruments import QUESTIONS
-from tests.same_answer.inputs import Input, make_inputs
 
 NAMES = (
     "unsplit messages",
@@ -33,14 +33,15 @@ class Asked:
     without: tuple[str, ...] = ()  # inputs that lack what the question needs
 
 
+NO_VALIDATION = ("train and test files", "folder of train and eval")
 ASKED = {
     "overlap": Asked(("overlap", "measure"), {"limit": 3, "context_turns": 2}),
     "attention": Asked(("distract", "measure"), {"limit": 3, "sets": ["random-0.7"]}),
     "influence": Asked(("distract", "influence"), {"limit": 2, "sets": ["random-0.7"]}),
     "behave": Asked(("distract", "behave"), {"limit": 2, "sets": ["random-0.7"]}),
-    "probe": Asked(("probe", "measure"), {"tasks": ["UtteranceLoc"], "limit": 3}, ("train and test files", "folder of train and eval")),
-    "depth": Asked(("engage", "depth"), {"limit": 3}, ("train and test files", "folder of train and eval")),
-}  # fmt: skip
+    "probe": Asked(("probe", "measure"), {"tasks": ["UtteranceLoc"], "limit": 3}, NO_VALIDATION),
+    "depth": Asked(("engage", "depth"), {"limit": 3}, NO_VALIDATION),
+}
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,6 @@ from dialoscope.distract.settings import (
     QuestionSettings,
     SetsSettings,
 )
-from dialoscope.errors import UsageError
 
 app = typer.Typer(name="distract", help="Does the model attend to what matters?", no_args_is_help=True)
 
@@ -60,14 +59,13 @@ def sets(corpus: Corpus, settings: SetsSettings, reading: Reading, output: Outpu
     """Write the original test set and its distracting sets, so that other systems are tested on the same."""
     from dialoscope.distract import make_sets, write_sets
 
-    if output.out is None:
-        raise UsageError("Give a folder for the sets with --out.")
+    out = output.required("a folder for the sets")
     check_output(output, [*(corpus or ()), *reading.paths])
     made = make_sets(reading.load(corpus, output), settings)
-    write_sets(made, output.out, overwrite=output.overwrite)
+    write_sets(made, out, overwrite=output.overwrite)
     if output.json:
         shown = {each.name: {"cases": len(each), "fingerprint": each.fingerprint, **each.about} for each in made}
-        print_json({"out": output.out, "sets": shown})
+        print_json({"out": str(out), "sets": shown})
         return
     rows = [
         [
@@ -79,7 +77,7 @@ def sets(corpus: Corpus, settings: SetsSettings, reading: Reading, output: Outpu
         for each in made
     ]
     print_table(["set", "contexts", "distractions", "sentences"], rows)
-    typer.echo(f"Next: dialoscope distract measure --sets-dir {quote(output.out)} --model NAME=PATH")
+    typer.echo(f"Next: dialoscope distract measure --sets-dir {quote(str(out))} --model NAME=PATH")
 
 
 def _ask(
@@ -108,11 +106,8 @@ def _ask(
 
 def _same(corpus: list[str] | None, settings: QuestionSettings, models: Models, reading: Reading) -> str:
     """The corpus and the models again, for the next command."""
-    words = [*map(quote, corpus or ())]
-    for option in ("train", "test"):
-        words += [f"--{option} {quote(path)}" for path in getattr(reading, option)]
-    words += [] if settings.sets_dir is None else [f"--sets-dir {quote(settings.sets_dir)}"]
-    return " ".join([*words, *(f"--model {quote(model)}" for model in models.model)])
+    data = reading.words(corpus) if settings.sets_dir is None else f"--sets-dir {quote(settings.sets_dir)}"
+    return " ".join([data, *(f"--model {quote(model)}" for model in models.model)])
 
 
 command(

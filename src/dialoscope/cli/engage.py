@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dialoscope.cli.arguments import Corpus, Models, Output, Reading, command
+from dialoscope.cli.arguments import Corpus, Output, Reading, command
 from dialoscope.cli.console import check_output, complain, finish, print_json, print_table, progress_bar, working
-from dialoscope.cli.engage_live import INPUT, add_live_commands, bar, the_model
+from dialoscope.cli.engage_live import INPUT, Predictors, add_live_commands, bar, the_model
 from dialoscope.engage.settings import DepthSettings, PredictorSettings, RatingsSettings, ScoreSettings
 from dialoscope.errors import UsageError
 from dialoscope.settings import BaseSettings, option
@@ -44,7 +44,7 @@ Rated = Annotated[
 # --- Questions --------------------------------------------------------------------------------------------------------
 
 
-def depth(corpus: Corpus, settings: DepthSettings, models: Models, reading: Reading, output: Output) -> None:
+def depth(corpus: Corpus, settings: DepthSettings, models: Predictors, reading: Reading, output: Output) -> None:
     """Measure how well remaining depth is predicted, beside turn counting and other baselines.
 
     Without --model, two predictors are fitted on the training split: one averages a turn with its history, one reads it
@@ -60,7 +60,7 @@ def depth(corpus: Corpus, settings: DepthSettings, models: Models, reading: Read
     finish(result, output, next_command=f"dialoscope engage ratings dailydialog_human/ --model {model}")
 
 
-def ratings(rated: Rated, settings: RatingsSettings, models: Models, output: Output) -> None:
+def ratings(rated: Rated, settings: RatingsSettings, models: Predictors, output: Output) -> None:
     """Measure how far scores of turns agree with people, beside the word count and the people's own agreement."""
     from dialoscope.engage import ratings as measure_ratings
 
@@ -138,7 +138,7 @@ class ScoreOutput(BaseSettings):
     quiet: bool = option(False, "No progress bars.", group="Output")
 
 
-def score(corpus: Corpus, settings: ScoreSettings, models: Models, reading: Reading, output: ScoreOutput) -> None:
+def score(corpus: Corpus, settings: ScoreSettings, models: Predictors, reading: Reading, output: ScoreOutput) -> None:
     """Score every turn of every dialogue: how much is expected to remain. '-' reads messages from standard input."""
     from dialoscope.engage.predictors import open_predictor
     from dialoscope.engage.scoring import chosen_dialogues, score_corpus, write_scores
@@ -206,8 +206,8 @@ def print_predictor(predictor: Predictor, output: TrainOutput, *, next_command: 
         return
     own, mean = (predictor.origin.get(name) for name in ("validation_mse", "mean_mse"))
     if own is not None and mean is not None and own > NO_GAIN * mean:  # such a layer gives every turn the same score
-        found = f"MSE × 100 {own:.2f} against {mean:.2f} on validation dialogues"
-        complain(f"Hardly better than one score for all turns ({found}): give more dialogues, or another corpus.")
+        errors = f"MSE × 100 {own:.2f} against {mean:.2f} on validation dialogues"
+        complain(f"Hardly better than one score for all turns ({errors}): give more dialogues, or another corpus.")
     print_table(["", ""], [[name, value if isinstance(value, float) else str(value)] for name, value in shown.items()])
     typer.echo(f"Next: {next_command}")
 
@@ -247,8 +247,8 @@ def score_on_spark(
     if out is None or out.suffix:
         raise UsageError("--engine spark writes a folder of Parquet files: name it with --out, without an ending.")
     paths = list(corpus or ())
-    found = None if not paths or INPUT in paths else parquet_at(paths)
-    if found is None:
+    files_found = None if not paths or INPUT in paths else parquet_at(paths)
+    if files_found is None:
         shown = " ".join(paths) or "nothing"
         raise UsageError(
             f"--engine spark reads Parquet in our own columns; dialoscope corpus convert makes it of {shown}."
@@ -256,7 +256,7 @@ def score_on_spark(
     options = {"device": settings.device, "dtype": settings.dtype, "batch_size": settings.batch_size}
     name = load(model).using(dtype=settings.dtype).name
     with working("scoring", quiet=output.quiet or output.json), session_at(output.master) as session:
-        files = dict(zip(found.files, found.splits, strict=True))
+        files = dict(zip(files_found.files, files_found.splits, strict=True))
         only = [canonical_name(each) for each in settings.split]
         counts = score_files(session, files, find(model), out, only=only, overwrite=output.overwrite, **options)
     print_written({"model": name, **counts, "out": str(out)}, model, json=output.json)

@@ -28,6 +28,15 @@ NO_TURN: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, kw_only=True)
+class Predictors(Models):
+    """The predictors that a command asks."""
+
+    model: tuple[str, ...] = option(
+        (), "A predictor: a folder of 'dialoscope engage train'.", group="Models", metavar="[NAME=]PATH"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class RankOptions(PredictorOptions):
     """Which lines are ranked."""
 
@@ -51,7 +60,7 @@ class Printing(BaseSettings):
 Questions = Annotated[str, typer.Argument(help="JSON lines of context (or messages) and candidates; - for input.")]
 
 
-def rank(file: Questions, settings: RankOptions, models: Models, printing: Printing) -> None:
+def rank(file: Questions, settings: RankOptions, models: Predictors, printing: Printing) -> None:
     """Order candidate responses by how much of the conversation is expected to remain after each."""
     from dialoscope.engage.live import rank as rank_candidates
     from dialoscope.engage.predictors import open_predictor
@@ -71,7 +80,7 @@ def rank(file: Questions, settings: RankOptions, models: Models, printing: Print
     typer.echo(f"Next: dialoscope engage watch --model {quote(model)}")
 
 
-def watch(settings: WatchOptions, models: Models, printing: Printing) -> None:
+def watch(settings: WatchOptions, models: Predictors, printing: Printing) -> None:
     """Read a conversation line by line, each a turn or 'Speaker: turn', and show the score as it goes.
 
     A speaker is one word of at most 20 characters before a colon; what one says in a row is one turn. Instructions (of
@@ -128,10 +137,10 @@ def _rule(written: str) -> Rule:
 def _questions(file: str) -> list[tuple[list[str], list[str]]]:
     """Contexts and candidates, a line each."""
     data = sys.stdin.buffer.read() if file == INPUT else _bytes(Path(file))
-    found = [_question(line, number) for number, line in enumerate(data.splitlines(), 1) if line.strip()]
-    if not found:
+    questions = [_question(line, number) for number, line in enumerate(data.splitlines(), 1) if line.strip()]
+    if not questions:
         raise UsageError(f"{file}: expected lines of JSON with context and candidates, found none.")
-    return found
+    return questions
 
 
 def _bytes(path: Path) -> bytes:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dialoscope.cli.arguments import Corpus, Output, Reading, command
+from dialoscope.cli.arguments import LAST_GROUP, Corpus, Output, Printing, Reading, add_named, command
 from dialoscope.cli.console import check_output, finish, print_json, print_table, working
 from dialoscope.errors import UsageError
 from dialoscope.overlap.settings import CleanSettings, FilterSettings, OverlapSettings, PairsSettings
@@ -53,11 +53,9 @@ class TextReading(Reading):
         with working("reading", quiet=output.is_quiet):
             return read_texts(corpus or (), column=self.column, train=self.train, test=self.test).corpus
 
-    def named(self, corpus: Sequence[str] | None) -> str:
-        """The data as the next command names it."""
-        sides = [("--train", path) for path in self.train] + [("--test", path) for path in self.test]
-        words = [*map(quote, corpus or ()), *(f"{flag} {quote(path)}" for flag, path in sides)]
-        return " ".join([*words, *([f"--column {quote(self.column)}"] if self.column else [])])
+    def words(self, corpus: Sequence[str] | None) -> str:
+        """What was read, as the next command has to name it."""
+        return super().words(corpus) + (f" --column {quote(self.column)}" if self.column else "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,19 +63,24 @@ class Benchmarks(BaseSettings):
     """Benchmarks that are measured in place of the test split."""
 
     against: tuple[str, ...] = option(
-        (), "Benchmarks to measure in place of the test split.", group="Data", metavar="[NAME=]PATH"
+        (),
+        "Benchmarks to measure in place of the test split.",
+        group="Data",
+        metavar="[NAME=]PATH",
+        is_repeated=True,
     )
 
     def read(self, reading: TextReading, output: Output) -> dict[str, Any] | None:
-        """The benchmarks by name; one without a name is called as its path is."""
-        benchmarks: dict[str, Any] = {}
+        """The benchmarks by name; one without a name is called as its path ends."""
+        single = replace(reading, train=(), test=())
+        return {name: single.read([path], output) for name, path in self.by_name().items()} or None
+
+    def by_name(self) -> dict[str, str]:
+        """Their paths by name."""
+        named: dict[str, str] = {}
         for word in self.against:
-            name, _, path = word.rpartition("=")
-            data = reading.read([path], output)
-            if (name or data.name) in benchmarks:
-                raise UsageError(f"Two benchmarks are called '{name or data.name}'. Name them: --against NAME={path}.")
-            benchmarks[name or data.name] = data
-        return benchmarks or None
+            add_named(named, word, "against")
+        return named
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +135,7 @@ class PairsOutput(Output):
     """What is done with pairs."""
 
     out: str | None = option(
-        None, "Parquet or CSV file for the pairs; with --engine spark, a folder.", group="Output", metavar="FILE"
+        None, "Parquet or CSV file for the pairs; with --engine spark, a folder.", group=LAST_GROUP, metavar="FILE"
     )
 
 
@@ -142,7 +145,6 @@ class ShowOptions(BaseSettings):
 
     leak: float | None = option(None, "A unit over this ratio counts as leaked. Default: as measured.", least=0, most=1)
     matches: int = option(10, "How many of the closest matches to list.", least=0)
-    json: bool = option(False, "Print the result as JSON.", group="Output")
 
 
 def measure(
@@ -163,30 +165,37 @@ def measure(
     against = benchmarks.read(reading, output)
     with working("counting shared words", quiet=output.is_quiet), engine.opened() as opened:
         result = measure_overlap(data, against=against, settings=settings, engine=opened)
-    verb = "clean" if result.is_within else "filter"
+    data_words = reading.words(corpus)
     if result.verdict.level == "not_measurable":
-        following = f"measure {reading.named(corpus)} --unit turn"
+        following = f"measure {data_words} --unit turn"
+    elif against:
+        other = quote(next(iter(benchmarks.by_name().values())))
+        following = f"pairs {data_words} --against {other} --unit {result.unit} --threshold {settings.leak:g}"
+    elif result.is_within:
+        following = f"clean {data_words} --out cleaned/"
     else:
-        following = f"{verb} {reading.named(corpus)} --out {verb}ed/"
+        names = {"split": settings.split, "train-split": settings.train_split}
+        options = [f"--{name} {quote(value)}" for name, value in names.items() if value is not None]
+        options += [f"--threshold {settings.leak:g}"] if settings.leak != FilterSettings().threshold else []
+        following = " ".join(["filter", data_words, *options, "--out filtered/"])
     finish(result, output, next_command=f"dialoscope overlap {following}")
 
 
 def show(
-    run: Annotated[str | None, typer.Argument(help="Folder of a result of 'overlap measure'.", metavar="RUN")],
+    run: Annotated[str, typer.Argument(help="Folder of a result of 'overlap measure'.", metavar="RUN")],
     options: ShowOptions,
+    printing: Printing,
 ) -> None:
     """Show a result again, at any threshold, without measuring again."""
     from dialoscope.overlap import OverlapResult
 
-    if run is None:
-        raise UsageError("Give the folder that 'dialoscope overlap measure … --out DIR' wrote.")
     result = OverlapResult.load(run)
     if options.leak is not None:
         result = result.at(options.leak)
-    if not options.json and (rows := result.closest(options.matches).to_pylist()):
+    if not printing.json and (rows := result.closest(options.matches).to_pylist()):
         cells = [[row["id"], row["match_id"], row["ratio"]] for row in rows]
         print_table([result.unit, "match", "ratio"], cells, title=f"Closest matches over {result.settings.leak:g}")
-    finish(result, Output(json=options.json), next_command=f"dialoscope report {quote(run)}")
+    finish(result, Output(json=printing.json), next_command=f"dialoscope report {quote(run)}")
 
 
 def pairs(
@@ -207,7 +216,7 @@ def pairs(
         check_ending(output.folder)
     is_whole = settings.limit is None
     data = engine.read(corpus, reading, output, is_whole=is_whole)
-    single = TextReading(column=reading.column, format=reading.format, on_error=reading.on_error)
+    single = replace(reading, train=(), test=())
     against = engine.read([other.against], single, output, is_whole=is_whole) if other.against else None
     with working("joining", quiet=output.is_quiet), engine.opened() as opened:
         folder: dict[str, Any] = {"folder": output.folder, "overwrite": output.overwrite} if is_folder else {}
@@ -223,7 +232,7 @@ def pairs(
     cells = [[row["first"], row["second"], row["ratio"]] for row in shown]
     print_table(["first", "second", "ratio"], cells, title=f"{len(found):,} pairs{part}")
     print_account(found.used, found.counts)
-    following = f"clean {reading.named(corpus)} --threshold {settings.threshold:g} --out cleaned/"
+    following = f"clean {reading.words(corpus)} --threshold {settings.threshold:g} --out cleaned/"
     typer.echo(f"Next: dialoscope overlap {following}")
 
 
@@ -232,7 +241,7 @@ def filter(corpus: Corpus, settings: FilterSettings, reading: TextReading, outpu
     from dialoscope.overlap import filter as filter_test
 
     check_output(output, [*(corpus or ()), *reading.paths])
-    out = required(output)
+    out = output.required("a folder for the data")
     data = reading.read(corpus, output)
     with working("filtering", quiet=output.is_quiet):
         filtered = filter_test(data, settings=settings)
@@ -260,7 +269,7 @@ def clean(corpus: Corpus, settings: CleanSettings, reading: TextReading, engine:
     from dialoscope.overlap import clean as clean_corpus
 
     check_output(output, [*(corpus or ()), *reading.paths])
-    out = required(output)
+    out = output.required("a folder for the data")
     data = reading.read(corpus, output)
     with working("cleaning", quiet=output.is_quiet), engine.opened() as opened:
         cleaned = clean_corpus(data, settings=settings, engine=opened)
@@ -272,13 +281,6 @@ def clean(corpus: Corpus, settings: CleanSettings, reading: TextReading, engine:
     rows = [[turns, *by_split.values()] for turns, by_split in counts["samples"].items()]
     print_table(["context turns", *cleaned.parts], rows, title="Samples without duplicates")
     typer.echo(f"Next: dialoscope overlap measure {quote(str(out / 'corpus'))} --unit dialogue")
-
-
-def required(output: Output) -> Path:
-    """The folder that data is written to."""
-    if output.folder is None:
-        raise UsageError("Give a folder for the data with --out.")
-    return output.folder
 
 
 def finish_made(made: Made, finding: str, out: Path, output: Output) -> None:

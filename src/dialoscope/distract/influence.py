@@ -54,6 +54,8 @@ COLUMNS = {
     "is_too_long": "whether the context does not fit into the model's window",
 }
 NUMBERS = ("influence_ratio", "distraction_fall", "history_fall")
+NONE_READ = "no context has both History and a distraction that the model reads"
+NO_CHANGE = "no turn of the History changes the probability of a response"
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Value = TypeVar("Value")
 Falls = list[float | None]  # of each utterance before the Query; None: the model does not read it
@@ -140,7 +142,8 @@ class InfluenceResult(Result):
         rows = scored_rows(rows_of(self.cases, model, name))
         how: dict[str, Any] = {"clusters": rows["dialogue"].to_pylist(), "origin": self.origin}
         distraction, history = (column(rows, f"{kind}_change") for kind in ("distraction", "history"))
-        ratio = ratio_score(distraction, history, **how).within(0)
+        undefined = NO_CHANGE if len(rows) else NONE_READ
+        ratio = ratio_score(distraction, history, undefined=undefined, **how).within(0)
         falls = {f"{kind}_fall": mean_score(column(rows, f"{kind}_fall"), **how) for kind in ("distraction", "history")}
         return {"influence_ratio": ratio, **falls}
 

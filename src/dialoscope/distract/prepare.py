@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from dialoscope.corpus import Corpus
 from dialoscope.distract.names import ORIGINAL, chosen_names
@@ -18,15 +18,16 @@ from dialoscope.model.protocol import DialogueModel
 from dialoscope.record import Origin
 
 Sets = Sequence[DistractingSet]
+Asked = TypeVar("Asked", bound=QuestionSettings)
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class Prepared(Generic[Asked]):
     """Models and test sets, and the account of the dialogues behind them."""
 
     models: Mapping[str, DialogueModel]
     sets: Sets  # the original test set first, where it is among them
-    settings: QuestionSettings  # with the turns of context that are used
+    settings: Asked  # with the turns of context that are used
     parts: Mapping[str, int]
     used: str
     skipped: Mapping[str, int]  # reason -> records that were left out on reading
@@ -55,9 +56,9 @@ class Prepared:
 def prepare(
     corpus: Corpus | Sets | None,
     against: Mapping[str, Corpus] | None,
-    settings: QuestionSettings,
+    settings: Asked,
     models: Mapping[str, Any] | None,
-) -> Prepared:
+) -> Prepared[Asked]:
     """Open the models and make the sets of a corpus; sets that were made or written before are taken as they are."""
     if against:
         raise UsageError("Questions about distractions compare with no other corpora: leave out against.")

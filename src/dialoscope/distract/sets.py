@@ -76,9 +76,7 @@ def make_sets(corpus: Corpus, settings: SetsSettings | None = None, **options: A
     [14, 14]
     """
     settings = with_options(settings, SetsSettings, options)
-    if not isinstance(corpus, Corpus):
-        hint = "Load it with dialoscope.load."
-        raise UsageError(f"Distracting sets are made of a Corpus, found {type(corpus).__name__}. {hint}")
+    _check_corpus(corpus)
     parts = split_for(
         corpus, alone="whole", split=settings.split, train_split=settings.train_split, limit=settings.limit
     )
@@ -100,6 +98,12 @@ def make_sets(corpus: Corpus, settings: SetsSettings | None = None, **options: A
     }
     sets = [maker.original(), *(maker.make(name) for name in chosen_names(settings.sets))]
     return [replace(each, about={**made, **each.about}) for each in sets]
+
+
+def _check_corpus(corpus: object) -> None:
+    if not isinstance(corpus, Corpus):
+        hint = "Load it with dialoscope.load."
+        raise UsageError(f"Distracting sets are made of a Corpus, found {type(corpus).__name__}. {hint}")
 
 
 @dataclass(frozen=True, eq=False)

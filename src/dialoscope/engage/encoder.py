@@ -32,7 +32,7 @@ from dialoscope.model.huggingface.pretrained import (
 
 DEFAULT = "minilm"
 CHUNK_TOKENS = {"cpu": 4096, "cuda": 65_536}  # read at once, padding included: a core's cache, or a full GPU
-WORTH_A_PASS = 8_192  # tokens; with fewer, a GPU waits for the next pass to be told to it
+WORTH_A_PASS = 8_192  # tokens; with fewer, a GPU waits for the start of the next pass
 AT_ONCE = 16_384  # texts that are tokens at any time, sorted by length; all others are texts or vectors
 Progress = Callable[[int, int], None]  # texts encoded, texts in all
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dialoscope.engage.tuning import Judged, Moment, Tuned
     from dialoscope.engage.tuning import Progress as TuningProgress
 
-OnMoment = Callable[["Moment"], None]  # told an evaluation of an encoder that is tuned
+OnMoment = Callable[["Moment"], None]  # called with each evaluation of an encoder that is tuned
 
 
 def train(
@@ -44,7 +44,7 @@ def train(
 
     `frozen` fits a linear layer on an encoder that stays as it is, in seconds; otherwise the encoder is tuned as well.
     `out` is the folder of the predictor, which `resume` goes on with; `work` keeps the vectors of a frozen encoder.
-    `on_moment` is told every evaluation of an encoder that is tuned.
+    `on_moment` is called with each evaluation of an encoder that is tuned.
 
     >>> predictor = train(load("chitchat"), frozen=True, history=2, out="engaged")         # doctest: +SKIP
     """
@@ -143,8 +143,8 @@ def recipe_of(settings: PredictorSettings) -> Recipe:
     if settings.steps is not None:
         changes["warmup"] = usual.warmup * settings.steps // usual.steps
         changes["evaluate_every"] = max(1, usual.evaluate_every * settings.steps // usual.steps)
-    given = {name: getattr(settings, name) for name in (*RECIPE, "dtype")}
-    return replace(usual, **changes | {name: value for name, value in given.items() if value is not None})
+    chosen = {name: getattr(settings, name) for name in (*RECIPE, "dtype")}
+    return replace(usual, **changes | {name: value for name, value in chosen.items() if value is not None})
 
 
 def target_of(scores: str) -> Target:
@@ -186,9 +186,9 @@ def learnt_from(training: Sequence[Examples], start: Predictor) -> dict[str, str
     Where other dialogues of one corpus were seen before, it has all fingerprints, and no split fits them.
     """
     seen: dict[str, set[str]] = {name: set(known.split("+")) for name, known in start.origin.get("learnt", {}).items()}
-    for one in training:
-        seen.setdefault(one.name, set()).add(one.dialogue_fingerprint)
-    return {name: "+".join(sorted(some)) for name, some in seen.items()}
+    for part in training:
+        seen.setdefault(part.name, set()).add(part.dialogue_fingerprint)
+    return {name: "+".join(sorted(fingerprints)) for name, fingerprints in seen.items()}
 
 
 def fit_head(
@@ -219,10 +219,10 @@ def fit_head(
     # An encoder that people's ratings chose stays chosen by them.
     more = {"seed": seed, "learnt": learnt_from(given.training, start), "selected_on": sorted(start.selected_on)}
     origin = {**fitted.origin, **more, **_about(given)}
-    found = replace(fitted, origin=origin).using(dtype="float32")  # as it is read from disk
+    predictor = replace(fitted, origin=origin).using(dtype="float32")  # as it is read from disk
     if out is not None:
-        storage.save(out / "best", found)
-    return found
+        storage.save(out / "best", predictor)
+    return predictor
 
 
 def fit_all(
@@ -242,16 +242,16 @@ def fit_all(
     from dialoscope.engage.tuning import tune
 
     choosing, calibrating = halved(given.validation, seed=seed)
-    found = tune(
+    tuned = tune(
         given.training, choosing, start=start, out=out, recipe=recipe, seed=seed, select=select, human=human,
         resume=resume, progress=progress,
     )  # fmt: skip
-    best = found.predictor if calibrating is None else calibrated(found.predictor, calibrating)
-    chosen = next(each for each in found.history if each.step == found.best_step)
+    best = tuned.predictor if calibrating is None else calibrated(tuned.predictor, calibrating)
+    chosen = next(moment for moment in tuned.history if moment.step == tuned.best_step)
     numbers = {"validation_mse": chosen.validation, "validation_pearson": chosen.pearson, "best_step": chosen.step}
-    best = replace(best, origin={**best.origin, **_about(given), **numbers, "steps": found.steps})
+    best = replace(best, origin={**best.origin, **_about(given), **numbers, "steps": tuned.steps})
     storage.save(out / "best", best)
-    return replace(found, predictor=best)
+    return replace(tuned, predictor=best)
 
 
 def _about(given: Material) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A predictor in seconds: the encoder stays as it is, its vectors are kept, and only the linear layer is fitted.
+"""Fit a predictor in seconds: the encoder stays as it is, its vectors are kept, and only the linear layer is fitted.
 
 For a number, the layer is the ridge regression whose penalty serves the validation turns best: the exact optimum, no
 steps and no rate. Sigmoids and classes have none; L-BFGS finds theirs. Different texts have one vector each, in memory
@@ -112,7 +112,7 @@ def _features(
     examples: Examples, encoder: Encoder, settings: Shape, cache: Path | None, progress: Progress | None
 ) -> Features:
     texts = [text for dialogue in examples.dialogues for text in readings(dialogue, settings)]
-    unique = sorted(set(texts))  # sorted: however dialogues are dealt, kept vectors are found again
+    unique = sorted(set(texts))  # sorted, so that another split finds the kept vectors again
     known = {text: place for place, text in enumerate(unique)}
     places = np.fromiter((known[text] for text in texts), np.int64, len(texts))
     vectors = _vectors(unique, encoder, settings, cache, progress)

@@ -88,12 +88,12 @@ def ratings(
 
 def read_sets(rated: Rated | Sequence[Rated], settings: RatingsSettings) -> list[HumanSet]:
     """Sets of rated turns, read where they are not yet."""
-    given = [rated] if isinstance(rated, Corpus | HumanSet | str | Path) else rated
-    if not isinstance(given, Sequence) or not all(isinstance(each, Corpus | HumanSet | str | Path) for each in given):
+    listed = [rated] if isinstance(rated, Corpus | HumanSet | str | Path) else rated
+    if not isinstance(listed, Sequence) or not all(isinstance(each, Corpus | HumanSet | str | Path) for each in listed):
         raise UsageError(f"ratings takes paths, corpora or HumanSets of rated turns, found {type(rated).__name__}.")
     reading: dict[str, Any] = {"aspect": settings.aspect, "metrics": settings.metrics}
     sets = []
-    for each in given:
+    for each in listed:
         if isinstance(each, HumanSet):
             sets.append(each)
         elif isinstance(each, Corpus):
@@ -190,9 +190,9 @@ def without_selected(rated: HumanSet, selected_on: Mapping[str, Collection[str]]
     places = [place for place, known in enumerate(rated.known_as) if known.isdisjoint(keys)]
     gone, names = len(rated) - len(places), ", ".join(by)
     if len(places) < FEWEST_ITEMS:
-        found = f"{rated.name}: {gone} of {len(rated)} items were used for the selection of {names}"
+        used = f"{rated.name}: {gone} of {len(rated)} items were used for the selection of {names}"
         advice = f"Measure another set, or give --reproduce-paper to report it marked '{SELECTED}'."
-        raise UsageError(f"{found}, {len(places)} are left (at least {FEWEST_ITEMS} are needed). {advice}")
+        raise UsageError(f"{used}, {len(places)} are left (at least {FEWEST_ITEMS} are needed). {advice}")
     note = f"{gone} items that {names} was selected on are left out for all raters."
     left_out = {**rated.left_out, f"used for the selection of {names}": gone}
     return replace(rated.select(places), note=_joined(rated.note, note), left_out=left_out)
@@ -201,7 +201,7 @@ def without_selected(rated: HumanSet, selected_on: Mapping[str, Collection[str]]
 def _check(raters: Sequence[str], sets: Sequence[HumanSet], selected_on: Mapping[str, Collection[str]]) -> None:
     if not sets:
         raise UsageError("Expected at least one set of turns that people rated, found none.")
-    names = [one.name for one in sets]
+    names = [each.name for each in sets]
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"Two sets are called '{name}'. Give one of them another name.")

@@ -132,17 +132,17 @@ class RatingsResult(Result):
 
     def items(self) -> dict[str, Items]:
         """The models' score of every rated turn, beside the people's."""
-        found = {}
+        items = {}
         for name in self.sets:
             for model in self.models:
                 is_row = pc.and_(pc.equal(self.rated["set"], name), pc.equal(self.rated["rater"], model))
                 rows = self.rated.filter(pc.and_(is_row, pc.equal(self.rated["kind"], "models")))
                 keys = [(str(each),) for each in rows["item"].to_pylist()]
                 scores, people = (np.asarray(rows[column].to_numpy()) for column in ("score", "people"))
-                found[path(model, name, "spearman")] = Items(
+                items[path(model, name, "spearman")] = Items(
                     keys, [str(each) for each in rows["dialogue"].to_pylist()], scores, np.ones(len(scores)), people
                 )
-        return found
+        return items
 
     @kept
     def verdicts(self) -> list[Verdict]:

@@ -50,19 +50,19 @@ def people_table(result: RatingsResult) -> Table:
 
 
 def summary_table(result: RatingsResult) -> Table:
-    """The same for a terminal: Spearman's correlation first, without Kendall's."""
+    """The same for a terminal: Spearman's correlation with its interval, and the other values."""
     numbers = ("Spearman", "Pearson", "given length", "share of ceiling")
     columns = [Column("rater"), *(Column(name, ".3f") for name in numbers)]
     rows: list[list[Cell]] = []
     for name, rated in result.sets.items():
         where = f", {name}" if len(result.sets) > 1 else ""
-        ceilings = (rated.ceilings["spearman"], rated.ceilings["pearson"], None, None)
+        ceilings = (rated.ceilings["spearman"], rated.ceilings["pearson"].value, None, None)
         rows.append([f"one annotator against the others{where}", *ceilings])
         for kind, raters in rated.raters.items():
             for rater, each in raters.items():
                 mark = f" ({SELECTED})" if each.is_selected else ""
                 shown = f"{result.subject(name, kind, rater)}{mark}{where}"
-                rows.append([shown, *(each[number] for number in ("spearman", "pearson", PARTIAL, SHARE))])
+                rows.append([shown, each["spearman"], *(each[number].value for number in ("pearson", PARTIAL, SHARE))])
     names = ", ".join(result.sets)
     return Table(columns, rows, f"Agreement with people on {names}", notes=_notes(result)[1:], name="engage-people")
 

@@ -89,13 +89,13 @@ def score_corpus(
 
 def scored(predictor: Predictor, corpus: Corpus) -> pa.Table:
     """The scores of all turns at once; equal texts are encoded once."""
-    dialogues = [conversation(one) for one in corpus]
-    scores = predictor.predict([one.texts for one in dialogues])
-    turns = [turn for one in dialogues for turn in one.turns]
-    lengths = [len(one.turns) for one in dialogues]
+    dialogues = list(map(conversation, corpus))
+    scores = predictor.predict([dialogue.texts for dialogue in dialogues])
+    turns = [turn for dialogue in dialogues for turn in dialogue.turns]
+    lengths = [len(dialogue.turns) for dialogue in dialogues]
     columns = [
-        np.repeat([one.id for one in dialogues], lengths).tolist(),
-        np.repeat([one.split for one in dialogues], lengths).tolist(),
+        np.repeat([dialogue.id for dialogue in dialogues], lengths).tolist(),
+        np.repeat([dialogue.split for dialogue in dialogues], lengths).tolist(),
         [place for length in lengths for place in range(1, length + 1)],
         [turn.speaker for turn in turns],
         [turn.text for turn in turns],

@@ -1,6 +1,6 @@
 """Tuning the encoder with its linear layer: whole dialogues are the batch, each turn is encoded once a step.
 
-Killed at any moment, a run goes on from its last evaluation and ends with the weights of an unbroken one: which
+An interrupted run resumes from its last evaluation and ends with the weights of an unbroken one: which
 dialogues a step takes and what its dropout draws depend on the seed and the step alone.
 """
 
@@ -130,7 +130,7 @@ def _is_begun(folder: Path, *, resume: bool) -> bool:
             return True
         raise OutputError(f"{folder}: a training run was begun here. Give --resume to go on, or another place.")
     found = {file.name for file in folder.iterdir() if not file.name.startswith(MARK)} if folder.is_dir() else set()
-    if found - ({LOG} if resume else set()):  # a run that was killed before its first checkpoint leaves its log
+    if found - ({LOG} if resume else set()):  # a run that was interrupted before its first checkpoint leaves its log
         raise OutputError(f"{folder}: expected an empty folder. Give the name of a new one.")
     return False
 
@@ -186,7 +186,7 @@ class Run:
         if not self.is_begun:
             history.append(self._evaluate(None))
             self._keep(history)
-        elif self.state.best_step == self.state.step:  # killed between the two, the best may be an older one
+        elif self.state.best_step == self.state.step:  # interrupted between the two, the best may be an older one
             storage.save(self.folder / "best", self.predictor)
         losses: list[Tensor] = []
         for batch in self.data.batches(self.plan, first=self.state.step):

@@ -43,8 +43,8 @@ def measure(
 ) -> MetricsResult:
     """Score responses against references, and against other systems' responses to the same references.
 
-    `hypotheses` and `references` are lists of texts or files of them; `Pairs` hold both. `dialogues` has the dialogue of
-    each response: intervals and tests draw whole dialogues. `name` is what the system is called in the result; a file
+    `hypotheses` and `references` are lists of texts or files of them; `Pairs` hold both. `dialogues` has the dialogue
+    of each response: intervals and tests draw whole dialogues. `name` is what the system is called in the result; a file
     is called as it is. `encoder` gives the word vectors of the embedding metrics.
 
     >>> result = measure(["a cat", "a dog"], ["a cat", "a dog"], metrics=["bleu-2"])
@@ -56,6 +56,8 @@ def measure(
     others = {other: beside(pairs, texts, other, settings) for other, texts in (against or {}).items()}
     pairs, others = with_same_dialogues(pairs, others)
     system = name or pairs.name.split("/")[0]
+    if system in others:
+        raise UsageError(f"Two systems are called '{system}': give the other one another name, or this one a name.")
 
     choices = Options(settings.tokeniser, settings.lowercase, encoder)
     resampling = Resampling(settings.resamples, settings.level, settings.method, settings.seed)

@@ -44,6 +44,7 @@ class ModelPerplexity:
 
     perplexity: Score
     model: str  # its own name, with a fingerprint of its weights
+    reading: str  # that name, and how the model read contexts
     dialogues: int
     tokens: int
     responses_of: str = ALL
@@ -183,7 +184,6 @@ def perplexity(
         asked = Asked.of(model, chosen, context_turns=settings.context_turns, responses=settings.responses)
         stages.total = stages.total or len(asked.samples) * len(opened)
         measured[name] = _measured(asked, chosen, seed=settings.seed, progress=stages.next())
-    weights = ",".join(f"{name}={each.model}" for name, each in measured.items())
     return PerplexityResult(
         settings=settings,
         parts={part: len(chosen)},
@@ -191,7 +191,10 @@ def perplexity(
         counts=skipped(chosen.skipped, *(each.left_out for each in measured.values())),
         origin=Origin(
             f"{corpus.name}@{corpus.fingerprint}",
-            {**{key: value for key, value in settings.changed().items() if key != "seed"}, "models": weights},
+            {
+                **{key: value for key, value in settings.changed().items() if key != "seed"},
+                **{name: each.reading for name, each in measured.items()},
+            },
             settings.seed,
         ),
         part=part,
@@ -237,8 +240,10 @@ def _measured(asked: Asked, corpus: Corpus, *, seed: int, progress: Progress | N
     }
     counts = len(set(dialogues)), sum(tokens)
     left_out = dict(asked.left_out)
+    how = {key: value for key, value in settings_of(asked).items() if value is not None}
+    reading = ",".join(f"{key}={value}" for key, value in how.items())
     return ModelPerplexity(
-        score, asked.model.name, *counts, asked.responses_of, left_out, asked.account, pa.table(rows)
+        score, asked.model.name, reading, *counts, asked.responses_of, left_out, asked.account, pa.table(rows)
     )
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from dialoscope.corpus import Corpus
 from dialoscope.corpus.split import canonical, split_for
 from dialoscope.errors import UsageError
-from dialoscope.overlap.engine import Engine, Floats, Here, Matches
+from dialoscope.overlap.engine import Engine, Floats, Here, Match, Matches
 from dialoscope.overlap.responses import read_answers
 from dialoscope.overlap.result import OverlapResult, matches_table, origin_settings
 from dialoscope.overlap.settings import OverlapSettings
@@ -58,10 +58,8 @@ def measure(
     parts = parts_for(corpus, against, settings)
     unit = settings.unit or _usual_unit(parts, engine)
     reference = engine.side(parts.reference, unit=unit, context_turns=settings.context_turns)
-    tables, examples, names = [], [], []
-    reasons: dict[str, str] = {}
-    units: dict[str, int] = {}
-    without_words: dict[str, int] = {}
+    tables, examples, names = list[pa.Table](), list[Match](), list[str]()
+    reasons, units, without_words = dict[str, str](), dict[str, int](), dict[str, int]()
     without_response = 0
     for part, data in parts.measured.items():
         side = engine.side(data, unit=unit, context_turns=settings.context_turns)
@@ -120,14 +118,10 @@ def parts_for(corpus: Data, against: Mapping[str, Corpus] | None, settings: Any)
     """The test split and the training split, one split twice, or benchmarks and the training split."""
     if not against:
         # Files that Spark reads have the splits, sizes and names of a corpus, which is all that is asked for here.
-        parts = split_for(
-            cast(Corpus, corpus),
-            alone="itself",
-            split=settings.split,
-            train_split=settings.train_split,
-            limit=settings.limit,
-        )
-        part = next(reversed(parts.sizes))
+        whole = cast(Corpus, corpus)
+        chosen = {"split": settings.split, "train_split": settings.train_split, "limit": settings.limit}
+        parts = split_for(whole, alone="itself", **chosen)
+        part = list(parts.sizes)[-1]
         return MeasuredParts({part: parts.measured}, parts.reference, parts.sizes, parts.used, parts.is_same)
     reference: Any = corpus
     if len(corpus.splits) > 1 or settings.train_split is not None:

@@ -66,7 +66,8 @@ def score_answers(result: OverlapResult, answers: pa.Table) -> tuple[dict[str, d
     settings, part = result.settings, result.measured[0]
     metrics = settings.metrics or PART_METRICS
     name = f"{Path(settings.hypotheses or '').name}/{result.origin.corpus.partition('@')[0]}"
-    pairs = Pairs(*(answers[column].to_pylist() for column in ("hypothesis", "reference", "dialogue")), name=name)
+    hypotheses, references, dialogues = (answers[column].to_pylist() for column in answers.column_names)
+    pairs = Pairs(hypotheses, references, dialogues, name=name)
     is_leaked = result.is_over(settings.leak)
     resampling, scores, results = Resampling(seed=settings.seed), dict[str, dict[str, Score]](), list[Scored]()
     masks = {part: np.ones(len(pairs), dtype=bool), "clean": ~is_leaked, "leaked": is_leaked}

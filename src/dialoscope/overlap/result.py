@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dialoscope.metrics import Resampling, mean_score
-from dialoscope.overlap.engine import Flags, Floats, Match, Matches
+from dialoscope.overlap.engine import Floats, Match, Matches
 from dialoscope.overlap.responses import score_answers
+from dialoscope.overlap.scan import Flags
 from dialoscope.overlap.settings import OverlapSettings
 from dialoscope.record import Score, Scores, by_path, path
 from dialoscope.report import Column, Section, Table
@@ -106,7 +107,7 @@ class OverlapResult(Result):
                 yield ("responses", part, metric), score
 
     def items(self) -> dict[str, Items]:
-        """Each unit's flag at the threshold, and its ratio."""
+        """For each unit whether it is over the threshold, whether it is identical, and its ratio."""
         items = {}
         for part in self.measured:
             rows = self._rows(part)
@@ -114,7 +115,9 @@ class OverlapResult(Result):
             dialogues = rows["dialogue"].to_pylist()
             ratio = self._ratios(part)
             leak = f"share_over_{self.settings.leak:g}"
-            items[path("ratio", part, leak)] = Items.mean_of(keys, dialogues, ratio > self.settings.leak)
+            items[path("ratio", part, leak)] = Items.mean_of(
+                keys, dialogues, (ratio > self.settings.leak).astype(float)
+            )
             items[path("ratio", part, "mean_ratio")] = Items.mean_of(keys, dialogues, ratio)
         return items
 
@@ -151,7 +154,7 @@ class OverlapResult(Result):
             for name, (count, number) in counts.items():
                 share = scores[path("ratio", part, number)]
                 rows.append([part, name, None if part in self.reasons else count, share])
-        return Table(["part", "ratio", f"{self.unit}s", Column("share", ".1%")], rows, "Units by their best overlap")
+        return Table(["part", "ratio", f"{self.unit}s", Column("share", ".2%")], rows, "Units by their best overlap")
 
     def example(self) -> str:
         """The closest pair of texts."""

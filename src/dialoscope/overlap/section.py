@@ -120,7 +120,7 @@ def responses_table(result: OverlapResult) -> Table:
         [metric, unit, *(result.responses[part][metric] for part in parts)] for metric, unit in units.items()
     ]
     caption = f"Scores of the responses on all units, and at or under and over {result.settings.leak:g}"
-    columns = ["metric", "unit", *(Column(part, ".4g") for part in parts)]
+    columns: list[Column | str] = ["metric", "unit", *(Column(part, ".4g") for part in parts)]
     return Table(columns, rows, caption, notes=result.notes, name="responses")
 
 

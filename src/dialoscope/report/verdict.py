@@ -65,8 +65,11 @@ def judge(
         return Verdict("concern", text, [name], against)
     if high <= limit - margin:
         return Verdict("good", text, [name], against)
+    is_near = low > limit or high <= limit
     limit = concern_over if concern_over is not None else concern_under
-    return Verdict("cannot_tell", f"{text} {_on_both_sides(score, f'the limit of {limit:g}')}", [name], against)
+    where = f"the limit of {limit:g}"
+    reason = _beside(score, where, margin) if is_near else _on_both_sides(score, where)
+    return Verdict("cannot_tell", f"{text} {reason}", [name], against)
 
 
 def undecided(score: Score, name: str, *, text: str, reason: str) -> Verdict:
@@ -105,6 +108,12 @@ def _on_both_sides(score: Score, limit: str) -> str:
     assert score.interval is not None
     low, high = score.interval
     return f"Its interval, from {low:.3g} to {high:.3g}, lies on both sides of {limit}."
+
+
+def _beside(score: Score, limit: str, margin: float) -> str:
+    assert score.interval is not None
+    low, high = score.interval
+    return f"Its interval, from {low:.4g} to {high:.4g}, ends within {margin:g} of {limit}."
 
 
 def _sentence(reason: str | None) -> str:

@@ -14,9 +14,10 @@ from typer.testing import CliRunner
 from dialoscope.cli import app
 from dialoscope.corpus import Corpus, Dialogue, Turn
 from dialoscope.errors import CorpusError, DialoscopeError, ModelError, UsageError
+from dialoscope.model.answers import unread
 from dialoscope.model.generate import respond
-from dialoscope.model.perplexity import perplexity_under
 from dialoscope.model.huggingface.adapter import HuggingFaceModel
+from dialoscope.model.perplexity import perplexity_under
 from dialoscope.model.protocol import Decoding, Likelihood
 
 Folder = Callable[[str], Path]
@@ -42,7 +43,6 @@ def test_a_chat_model_is_asked_about_the_assistants_responses(model: Load, chats
     found = perplexity_under(model("llama"), chats)
     assert (found.responses_of, found.perplexity.n, found.left_out) == ("assistant", 3, {"not said by assistant": 3})
     assert "|responses:assistant|" in found.perplexity.signature
-    assert found.to_dict()["left_out"] == {"not said by assistant": 3}
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_signature_tells_how_the_model_reads(model: Load, options: dict[str, A
 def test_what_was_cut_is_in_the_result_and_counted_for_each_call(model: Load) -> None:
     loaded, corpus = model("gpt2", window=12), plain(("aa", "bb", "cc", "dd", "ee"))  # three turns of three tokens fit
     for _ in range(2):
-        assert perplexity_under(loaded, corpus).to_dict()["cut"] == {"contexts": 1, "turns": 1}
+        assert unread(perplexity_under(loaded, corpus).account)["cut"] == {"contexts": 1, "turns": 1}
     written = respond(loaded, corpus, decoding=Decoding(max_tokens=6))
     list(written)
     assert written.to_dict()["cut"] == {"contexts": 2, "turns": 1 + 2}
@@ -149,7 +149,7 @@ def test_a_lack_of_memory_is_one_line(
 
     loaded = model("gpt2", batch_size=size)
     monkeypatch.setattr(type(loaded.network.model), "forward", refuse)
-    for ask in (perplexity, lambda *both: list(respond(*both))):
+    for ask in (perplexity_under, lambda *both: list(respond(*both))):
         with pytest.raises(ModelError, match=f"^Out of memory with gpt2@.{{12}}. Give {advice}, or --dtype bfloat16.$"):
             ask(loaded, plain(("a", "b")))
 
@@ -183,22 +183,23 @@ def dialoscope(*arguments: object) -> str:
 def test_perplexity_says_what_was_left_out_and_shows_no_bar(
     checkpoint: Folder, file_of_chats: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    found = json.loads(dialoscope("perplexity", checkpoint("llama"), file_of_chats, "--json"))
-    assert (found["responses_of"], found["left_out"]) == ("assistant", {"not said by assistant": 3})
-    assert found["perplexity"]["n"] == 3
-    shown = dialoscope("perplexity", checkpoint("llama"), file_of_chats, "--quiet")
-    assert "left out: 3 not said by assistant" in shown
+    model = f"llama={checkpoint('llama')}"
+    found = json.loads(dialoscope("perplexity", file_of_chats, "--model", model, "--json"))
+    assert found["counts"] == {"skipped": {"not said by assistant": 3}}
+    assert found["scores"]["llama/test/perplexity"]["n"] == 3
+    shown = dialoscope("perplexity", file_of_chats, "--model", model, "--quiet")
+    assert "Skipped: 3 x not said by assistant" in shown
     assert capfd.readouterr().err == ""
 
 
 def test_responses_window_and_joining_are_options(checkpoint: Folder, file_of_chats: Path, tmp_path: Path) -> None:
     reading = ("--window", "20", "--joining", "plain", "--separator", "eos", "--responses", "all", "--json")
-    found = json.loads(dialoscope("perplexity", checkpoint("llama"), file_of_chats, *reading))
-    assert "|joining:plain:'</s>'|window:20|" in found["perplexity"]["signature"]
+    model = ("--model", f"llama={checkpoint('llama')}")
+    found = json.loads(dialoscope("perplexity", file_of_chats, *model, *reading))
+    assert (found["settings"]["window"], found["settings"]["joining"]) == (20, "plain")
+    assert "joining=plain:'</s>',window=20" in found["origin"]["settings"]["llama"]
     out = tmp_path / "said.jsonl"
-    said = json.loads(
-        dialoscope("generate", checkpoint("llama"), file_of_chats, "--out", out, *reading, "--max-tokens", "2")
-    )
+    said = json.loads(dialoscope("generate", file_of_chats, *model, "--out", out, *reading, "--max-tokens", "2"))
     assert (said["responses"], said["responses_of"], said["left_out"]) == (6, "all", {})
     assert len(out.read_text().splitlines()) == 6
 
@@ -207,13 +208,13 @@ def test_responses_window_and_joining_are_options(checkpoint: Folder, file_of_ch
     ("arguments", "message"),
     [
         (["--responses", "asistant"], "Unknown speaker 'asistant'. Did you mean 'assistant'?"),
-        (["--joining", "chats"], "Unknown joining 'chats'. Did you mean 'chat'?"),
-        (["--separator", "tab"], "Unknown separator 'tab'. Known: auto, eos, newline."),
+        (["--joining", "chats"], "joining is one of auto, chat, plain; found 'chats'."),
+        (["--separator", "tab"], "separator is one of auto, newline, eos; found 'tab'."),
     ],
 )
 def test_names_that_do_not_exist_are_one_line(
     checkpoint: Folder, file_of_chats: Path, arguments: list[str], message: str
 ) -> None:
     with pytest.raises(DialoscopeError) as caught:
-        dialoscope("perplexity", checkpoint("llama"), file_of_chats, *arguments)
+        dialoscope("perplexity", file_of_chats, "--model", checkpoint("llama"), *arguments)
     assert str(caught.value) == message

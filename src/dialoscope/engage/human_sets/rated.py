@@ -1,4 +1,4 @@
-"""Turns that people have rated, as a set that is held against raters, and the half of it that may be selected on."""
+"""A set of turns that people have rated, and the half of it that predictors may be selected on."""
 
 from __future__ import annotations
 
