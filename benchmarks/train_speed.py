@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from dialoscope.model.batch import Batch
 from dialoscope.model.network import Seq2Seq
 from dialoscope.model.presets import PRESETS
-from dialoscope.model.settings import Settings
+from dialoscope.model.structure import Structure
 from plain_seq2seq import Plain
 
 FIVE = ("non-hier", "static", "static-ui", "dynamic", "dynamic-ui")
@@ -109,7 +109,7 @@ def make_batch(size: Size, device: torch.device, seed: int) -> Batch:
 # --- Comparing --------------------------------------------------------------------------------------------------------
 
 
-def agreement(settings: Settings, precision: str, device: torch.device, batch: Batch) -> dict[str, float]:
+def agreement(settings: Structure, precision: str, device: torch.device, batch: Batch) -> dict[str, float]:
     """How far both sides' gradients are from the plain loop's in fp32, without dropout.
 
     In a shorter precision both round, at different places. Under bf16 autocast PyTorch runs `nn.LSTM` in fp16, where
@@ -132,7 +132,7 @@ def agrees(row: dict[str, Any]) -> bool:
     return bool(row["fp32_distance"] <= ROUNDING["fp32"] and row["distance"] <= ROUNDING[row["precision"]])
 
 
-def gradients(settings: Settings, precision: str, device: torch.device, batch: Batch) -> dict[str, list[Tensor]]:
+def gradients(settings: Structure, precision: str, device: torch.device, batch: Batch) -> dict[str, list[Tensor]]:
     """By side: the loss, and its gradients of word vectors and output layer.
 
     The third pass counts: by then ours is compiled and captured.
@@ -160,7 +160,7 @@ def set_precision(precision: str) -> None:
     torch.backends.cudnn.allow_tf32 = precision == "tf32"
 
 
-def both_sides(settings: Settings, precision: str, device: torch.device) -> dict[str, Trainer]:
+def both_sides(settings: Structure, precision: str, device: torch.device) -> dict[str, Trainer]:
     """Ours and the plain one, with the same weights."""
     torch.manual_seed(0)
     ours, plain = Seq2Seq(settings), Plain(settings)
@@ -189,7 +189,7 @@ def compare(name: str, size: Size, precision: str, options: argparse.Namespace) 
     return {**row, "agrees": agrees(row)}
 
 
-def _summary(seconds: dict[str, list[float]], size: Size, settings: Settings) -> dict[str, Any]:
+def _summary(seconds: dict[str, list[float]], size: Size, settings: Structure) -> dict[str, Any]:
     counted = {side: times[1:] for side, times in seconds.items()}
     rates = {side: size.batch / statistics.median(times) for side, times in counted.items()}
     spread = {side: [round(size.batch / one) for one in (max(times), min(times))] for side, times in counted.items()}

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import dialoscope
 
 SOURCE = Path(dialoscope.__file__).parent
@@ -21,8 +23,25 @@ def modules_after(code: str) -> set[str]:
     return {name.partition(".")[0] for name in json.loads(out)}
 
 
+LIGHT = {"numpy", "pyarrow", "orjson", "scipy", "rich"}  # what neither settings nor help pages need
+PACKAGES = ("corpus", "distract", "engage", "metrics", "model", "overlap", "probe", "report", "study")
+MOST_NAMES = 60
+OURS = ("arguments", "console", "corpus", "metrics", "model", "train")  # files of the command line that are light
+LIGHT_FILES = re.compile(r"dialoscope\.(errors|settings|progress|cli\..*|\w+\.(settings|options))")
+
+
 def test_importing_dialoscope_pulls_in_nothing_heavy() -> None:
-    assert not modules_after("import dialoscope") & (HEAVY | {"numpy", "pyarrow"})
+    assert not modules_after("import dialoscope") & (HEAVY | LIGHT | {"typer"})
+
+
+@pytest.mark.parametrize("package", ["corpus", "metrics", "model", "overlap", "report"])
+def test_a_package_imports_its_names_when_they_are_first_used(package: str) -> None:
+    assert not modules_after(f"import dialoscope as ds; ds.{package}") & (HEAVY | LIGHT)
+
+
+@pytest.mark.parametrize("package", ["corpus", "metrics", "model", "overlap"])
+def test_settings_pull_in_nothing_heavy(package: str) -> None:
+    assert not modules_after(f"import dialoscope.{package}.settings") & (HEAVY | LIGHT | {"typer"})
 
 
 def test_reading_and_writing_a_corpus_pulls_in_nothing_heavy() -> None:
@@ -31,6 +50,44 @@ def test_reading_and_writing_a_corpus_pulls_in_nothing_heavy() -> None:
 
 def test_the_command_line_starts_without_anything_heavy() -> None:
     assert not modules_after("import dialoscope.cli") & HEAVY
+
+
+@pytest.mark.xfail(reason="commands of other modules are still to be made from settings", strict=False)
+def test_help_loads_neither_numpy_nor_pyarrow() -> None:
+    code = "import sys; sys.argv = ['dialoscope', '--help']\nfrom dialoscope.cli import app\n"
+    code += "import io, contextlib\nwith contextlib.redirect_stdout(io.StringIO()): app(standalone_mode=False)"
+    assert not modules_after(code) & (HEAVY | {"numpy", "pyarrow"})
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_file_of_the_command_line_imports_settings_only(name: str) -> None:
+    tree = ast.parse((SOURCE / "cli" / f"{name}.py").read_text(encoding="utf-8"))
+    imported = [each.module for each in tree.body if isinstance(each, ast.ImportFrom) and each.module]
+    assert [each for each in imported if each.startswith("dialoscope") and not LIGHT_FILES.fullmatch(each)] == []
+
+
+def test_there_are_few_public_names() -> None:
+    """Names that several packages share, such as `measure`, are learnt once."""
+    names = set(dialoscope.__all__)
+    for package in PACKAGES:
+        names |= set(getattr(dialoscope, package).__all__)
+    if len(names) > MOST_NAMES:
+        pytest.xfail(f"{len(names)} public names: other packages are still to be cut to what their users need")
+
+
+@pytest.mark.parametrize("package", ["corpus", "metrics", "model", "overlap", "report"])
+def test_every_name_of_a_lazy_package_exists(package: str) -> None:
+    module = getattr(dialoscope, package)
+    named = [name for names in module.files.values() for name in names]
+    assert set(module.__all__) <= set(named)
+    assert dir(module) == sorted(module.__all__)
+    for name in named:
+        assert getattr(module, name) is not None
+    assert not hasattr(module, "no_such_name")
+
+
+def test_the_version_is_a_public_name() -> None:
+    assert re.fullmatch(r"\d+\.\d+.*", dialoscope.__version__)
 
 
 def test_every_public_name_exists() -> None:

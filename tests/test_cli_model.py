@@ -56,32 +56,35 @@ def model(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_trained_model_is_measured(model: Path, corpus: Path) -> None:
-    found = as_json("perplexity", model, corpus, "--device", "cpu", "--context-turns", "2")
-    score = found["perplexity"]
+    found = as_json("perplexity", corpus, "--model", f"mine={model}", "--device", "cpu", "--context-turns", "2")
+    assert (found["schema_version"], found["instrument"]) == (2, "perplexity")
+    score = found["scores"]["mine/test/perplexity"]
     low, high = score["interval"]
     assert low < score["value"] < high
-    assert found["model"].startswith("static-ui@")
-    assert f"model:{found['model']}" in score["signature"]
-    assert score["n"] > found["dialogues"] > 1
-    shown = dialoscope("perplexity", model / "best", corpus, "--device", "cpu", "--context-turns", "2")
+    assert found["origin"]["settings"]["mine"].startswith("model=static-ui@")
+    assert score["n"] > found["parts"]["test"] > 1
+    shown = dialoscope("perplexity", corpus, "--model", model / "best", "--device", "cpu", "--context-turns", "2")
     assert f"{score['value']:.2f}" in shown
+    assert shown.splitlines()[-1].startswith(f"Next: dialoscope generate {corpus} --model {model}/best --out")
 
 
 def test_a_trained_model_answers(model: Path, corpus: Path, tmp_path: Path) -> None:
     out = tmp_path / "said.jsonl"
-    shown = as_json("generate", model, corpus, "--out", out, "--device", "cpu", "--limit", "1", "--max-tokens", "5")
+    asked = ("generate", corpus, "--model", model, "--out", out, "--device", "cpu", "--limit", "1")
+    shown = as_json(*asked, "--max-tokens", "5")
     records = [json.loads(line) for line in out.read_text().splitlines()]
     assert len(records) == shown["responses"] > 0
     assert list(records[0]) == ["dialogue", "context", "hypothesis", "reference"]
     assert all(len(record["hypothesis"].split()) <= 5 for record in records)
-    scores = as_json("metrics", out, out, "--metrics", "bleu-2")  # finds the two columns by their names
-    assert scores["metrics"]["bleu-2"]["n"] == len(records)
+    scores = as_json("metrics", "measure", out, out, "--metrics", "bleu-2")  # finds the two columns by their names
+    assert scores["scores"]["said.jsonl/all/bleu-2"]["n"] == len(records)
 
 
 def test_a_dry_run_counts_and_writes_nothing(corpus: Path, tmp_path: Path) -> None:
     found = as_json("train", corpus, *CHEAP, "--out", tmp_path / "run", "--dry-run")
     assert found["batches"] == -(-found["samples"] // 32)
-    assert found["seconds_per_epoch"] > 0
+    assert found["dialogues"] == 32
+    assert not any("seconds" in name for name in found)
     assert not (tmp_path / "run").exists()
 
 
@@ -97,18 +100,22 @@ def test_presets_stand_beside_the_papers_counts() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--preset", "statik"], "Unknown preset 'statik'. Did you mean 'static'?"),
+        (["--preset", "statik"], "preset is one of non-hier, static, static-ui, dynamic"),
         (["--set", "layer=2"], "Unknown setting 'layer'. Did you mean 'layers'?"),
-        (["--set", "layers"], "--set expects NAME=VALUE, such as layers=2, found 'layers'."),
+        (["--set", "layers"], "set takes KEY=VALUE, such as layers=2, found 'layers'."),
         (["--set", "layers=two"], "layers is 'two'"),
         (["--preset", "lstm", "--insert", "0.5"], "no attention to lower"),
-        (["--insert", "0.5", "--attention-reduction", "median"], "Unknown reduction 'median'"),
-        (["--tokens", "letters"], "Unknown kind of tokens 'letters'"),
+        (
+            ["--insert", "0.5", "--attention-reduction", "median"],
+            "attention_reduction is one of mean, sum; found 'median'.",
+        ),
+        (["--tokens", "letters"], "tokens is one of words, bpe; found 'letters'."),
         (["--device", "gpu"], "Unknown device 'gpu'"),
         (["--device", "meta"], "Device 'meta' cannot be used here"),
         (["--device", "mps"], "Device 'mps' cannot be used here"),
-        (["--dtype", "float8"], "precision"),
-        (["--validation-split", "dev"], "No split 'dev'"),
+        (["--dtype", "float8"], "dtype is one of float32, bfloat16; found 'float8'."),
+        (["--validation-split", "mine"], "has no mine split. Found: train, validation, test."),
+        (["--log-metrics", "rouge"], "Unknown metric 'rouge'. Did you mean 'rouge-"),
     ],
 )
 def test_what_cannot_be_trained_is_one_line(arguments: list[str], message: str, corpus: Path, tmp_path: Path) -> None:
@@ -128,7 +135,7 @@ def test_a_device_that_cannot_be_used_is_one_line(
     command: str, device: str, model: Path, corpus: Path, tmp_path: Path
 ) -> None:
     out = ("--out", tmp_path / "said.jsonl") if command == "generate" else ()
-    why = refused(command, model, corpus, *out, "--device", device)
+    why = refused(command, corpus, "--model", model, *out, "--device", device)
     assert why.startswith(f"Device '{device}' cannot be used here (") and why.endswith("Give --device auto or cpu.")
 
 
@@ -136,38 +143,44 @@ def test_a_device_that_cannot_be_used_is_one_line(
 def test_what_only_hugging_face_models_have_is_refused_for_ours(
     arguments: tuple[str, str], model: Path, corpus: Path
 ) -> None:
-    why = refused("perplexity", model, corpus, "--device", "cpu", *arguments)
+    why = refused("perplexity", corpus, "--model", model, "--device", "cpu", *arguments)
     assert why == f"--window, --joining and --separator are for Hugging Face models; {model} is ours."
 
 
 def test_a_model_is_asked_with_as_much_context_as_it_was_trained_with(model: Path, corpus: Path) -> None:
-    asked = as_json("perplexity", model, corpus, "--device", "cpu")["perplexity"]
-    assert "|context-turns:2|" in asked["signature"]  # of SMALL
-    assert asked == as_json("perplexity", model, corpus, "--device", "cpu", "--context-turns", "2")["perplexity"]
-    assert (
-        "|context-turns:1|"
-        in as_json("perplexity", model, corpus, "--device", "cpu", "--context-turns", "1")["perplexity"]["signature"]
-    )
+    asked = ("perplexity", corpus, "--model", f"mine={model}", "--device", "cpu")
+    usual, same, less = (as_json(*asked, *more) for more in ((), ("--context-turns", 2), ("--context-turns", 1)))
+    assert "context-turns=2" in usual["origin"]["settings"]["mine"]  # of SMALL
+    assert usual["scores"] == same["scores"]
+    assert "context-turns=1" in less["origin"]["settings"]["mine"]
 
 
-def test_what_the_family_did_not_read_is_in_the_result(model: Path, corpus: Path) -> None:
-    found = as_json("perplexity", model, corpus, "--device", "cpu")
-    assert found["cut"] == {"contexts": 0, "turns": 0}
-    assert 0 < found["unknown_share"] < 1  # of a vocabulary of 200
+def test_what_the_family_did_not_read_is_told(model: Path, corpus: Path) -> None:
+    shown = dialoscope("perplexity", corpus, "--model", f"mine={model}", "--device", "cpu")
+    assert "of the words are unknown to the model." in shown  # of a vocabulary of 200
 
 
 def test_only_the_responses_of_one_speaker_are_measured(model: Path, corpus: Path) -> None:
-    whole, part = (
-        as_json("perplexity", model, corpus, "--device", "cpu", "--responses", who) for who in ("all", "system")
-    )
-    left_out = whole["perplexity"]["n"] - part["perplexity"]["n"]
-    assert (part["responses_of"], part["left_out"]) == ("system", {"not said by system": left_out})
-    assert left_out > 0 and whole["left_out"] == {}
-    assert "|responses:system|" in part["perplexity"]["signature"]
+    asked = ("perplexity", corpus, "--model", f"mine={model}", "--device", "cpu", "--responses")
+    whole, part = (as_json(*asked, who) for who in ("all", "system"))
+    left_out = whole["scores"]["mine/test/perplexity"]["n"] - part["scores"]["mine/test/perplexity"]["n"]
+    assert part["counts"] == {"skipped": {"not said by system": left_out}}
+    assert left_out > 0 and whole["counts"] == {"skipped": {}}
+    assert "responses=system" in part["origin"]["settings"]["mine"]
 
 
 def test_a_folder_that_is_no_model_is_one_line_and_exit_code_2(corpus: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "dialoscope", "perplexity", str(tmp_path), str(corpus), "--device", "cpu"]
+    command = [
+        sys.executable,
+        "-m",
+        "dialoscope",
+        "perplexity",
+        str(corpus),
+        "--model",
+        str(tmp_path),
+        "--device",
+        "cpu",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"dialoscope: {tmp_path}: expected a folder written by dialoscope train")
@@ -179,21 +192,33 @@ def test_a_model_that_is_not_there_is_refused_before_the_corpus_is_read(command:
     out = ("--out", tmp_path / "said.jsonl") if command == "generate" else ()
     missing = tmp_path / "runs" / "mistyped"
     why = f"No checkpoint at '{missing}': there is no such folder or file."
-    assert refused(command, missing, "no-such-corpus", *out) == why
+    assert refused(command, "no-such-corpus", "--model", missing, *out) == why
 
 
-def test_a_corpus_without_splits_says_how_to_make_them(tmp_path: Path) -> None:
-    line = json.dumps({"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]})
+@pytest.mark.parametrize("command", ["perplexity", "generate"])
+def test_a_model_is_needed(command: str) -> None:
+    assert refused(command, "concierge") == "Give a model with --model PATH."
+
+
+def test_a_corpus_of_one_split_is_split_by_the_seed(tmp_path: Path) -> None:
+    lines = [
+        json.dumps({"messages": [{"role": "user", "content": f"hi {n}"}, {"role": "assistant", "content": "hello"}]})
+        for n in range(30)
+    ]
     chats = tmp_path / "mine" / "chats.jsonl"
     chats.parent.mkdir()
-    chats.write_text(f"{line}\n" * 3)
-    assert "overlap clean" in refused("train", chats, "--out", tmp_path / "run", "--device", "cpu")
+    chats.write_text("\n".join(lines))
+    found = as_json("train", chats, *CHEAP, "--out", tmp_path / "run", "--dry-run", "--limit", 5)
+    assert (found["dialogues"], found["validation_samples"]) == (5, 3)
+    assert "its dialogues were split 80/10/10 with seed 0." in found["used"]
+    chats.write_text("\n".join(lines[:3]))
+    assert "takes at least 10" in refused("train", chats, "--out", tmp_path / "run", "--device", "cpu")
 
 
 def test_responses_that_are_there_are_not_replaced_unasked(model: Path, corpus: Path, tmp_path: Path) -> None:
     out = tmp_path / "said.jsonl"
     out.write_text("mine")
-    given = ("generate", model, corpus, "--out", out, "--device", "cpu", "--limit", "1", "--max-tokens", "2")
+    given = ("generate", corpus, "--model", model, "--out", out, "--device", "cpu", "--limit", "1", "--max-tokens", "2")
     assert "--overwrite" in refused(*given)
     assert out.read_text() == "mine"
     dialoscope(*given, "--overwrite")

@@ -60,14 +60,14 @@ def test_the_metric_of_the_contributing_page_counts() -> None:
 
 
 def test_the_probe_task_of_the_contributing_page_labels() -> None:
-    pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[models]'")
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[hf]'")
     code = snippets("CONTRIBUTING.md") + (
         "\nfrom dialoscope.corpus import Corpus, Dialogue, Turn\n"
-        "from dialoscope.probe import Settings, examples\n"
+        "from dialoscope.probe.examples import examples\n"
         "from dialoscope.probe.measure import label_all\n"
         "turns = tuple(Turn('AB'[i % 2], text) for i, text in enumerate(['Why?', 'So.', 'When?', 'Now.']))\n"
         "part = examples(Corpus.of([Dialogue(turns, 'd')], name='c'))\n"
-        "labels, skipped = label_all({'IsQuestion': IS_QUESTION}, part, part, Settings())\n"
+        "labels, skipped = label_all({'IsQuestion': IS_QUESTION}, part, part)\n"
         "print(labels['IsQuestion'].classes, labels['IsQuestion'].held_out.codes, skipped)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -95,7 +95,7 @@ def test_a_tutorial_prints_what_it_shows(page: str) -> None:
 
 @pytest.mark.parametrize("pages", [("models", "distract", "probe"), ("engage",)], ids="-".join)
 def test_tutorials_of_models_run_as_pasted(pages: tuple[str, ...]) -> None:
-    pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[models]'")
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[hf]'")
     pytest.importorskip("chitchat_dataset", reason="chitchat is not installed: pip install 'dialoscope[demo]'")
     run_tutorials("--tiny", *pages)
 
@@ -115,12 +115,12 @@ def test_the_sizes_of_corpora_are_what_the_command_prints(data: Path) -> None:
 
 
 def test_the_speeds_of_training_are_those_committed() -> None:
-    pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[models]'")
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[hf]'")
     check_shown("models.md", "train speed", ROOT / "benchmarks" / "train_speed.py", "--table")
 
 
 def test_the_speeds_of_probing_are_those_committed() -> None:
-    pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[models]'")
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[hf]'")
     check_shown("probe.md", "probe speed", ROOT / "benchmarks" / "probe_speed.py", "--table")
 
 
@@ -149,7 +149,7 @@ def test_the_tables_of_remaining_depth_are_what_the_study_prints() -> None:
 
 
 def test_the_table_of_what_beats_words_is_what_the_study_prints() -> None:
-    pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[models]'")
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[hf]'")
     check_shown("results.md", "beyond words", ROOT / "examples" / "engagement_baselines.py", "--table", "reported")
 
 
@@ -170,7 +170,7 @@ def test_the_speeds_of_the_join_are_those_committed() -> None:
 
 
 def test_the_costs_of_measuring_attention_are_those_committed() -> None:
-    pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[models]'")
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[hf]'")
     check_shown("distract.md", "distract speed", ROOT / "benchmarks" / "distract_speed.py", "--table")
     check_shown("distract.md", "influence speed", ROOT / "benchmarks" / "influence_speed.py", "--table")
 

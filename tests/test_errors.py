@@ -14,3 +14,6 @@ def test_a_name_like_no_other_gets_the_list() -> None:
 
 def test_a_missing_extra_prints_its_install_line() -> None:
     assert str(MissingExtraError("METEOR", "metrics")) == "METEOR needs an extra: pip install 'dialoscope[metrics]'"
+    assert str(MissingExtraError("MLflow", packages="mlflow-skinny")) == (
+        "MLflow needs a package: pip install mlflow-skinny"
+    )

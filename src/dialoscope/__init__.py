@@ -1,8 +1,8 @@
-"""Dialoscope: does the model read its context, and is the benchmark honest.
+"""Check whether test data leaks into training, and whether a dialogue model uses the conversation.
 
 >>> import dialoscope as ds
 >>> corpus = ds.load("concierge")          # doctest: +SKIP
->>> ds.corpus.summarise(corpus).turns      # doctest: +SKIP
+>>> ds.overlap.measure(corpus).verdict     # doctest: +SKIP
 
 Names are imported when they are first used, so that `import dialoscope` costs nothing.
 """
@@ -15,30 +15,29 @@ from typing import TYPE_CHECKING, Any
 from dialoscope.cores import find_cache
 
 if TYPE_CHECKING:
-    from dialoscope import corpus, distract, engage, errors, metrics, model, overlap, probe, record, report, study
+    from dialoscope import corpus, distract, engage, errors, metrics, model, overlap, probe, report, study
     from dialoscope.corpus import Corpus, Dialogue, Turn, load
     from dialoscope.errors import DialoscopeError
-    from dialoscope.record import Origin, Score
+    from dialoscope.record import Score
 
-_MODULES = (
-    "corpus", "distract", "engage", "errors", "metrics", "model", "overlap", "probe", "record", "report", "study"
-)  # fmt: skip
+    __version__: str
+
+_MODULES = ("corpus", "distract", "engage", "errors", "metrics", "model", "overlap", "probe", "report", "study")
 _NAMES = {
     "Corpus": "corpus",
     "Dialogue": "corpus",
     "Turn": "corpus",
     "load": "corpus",
     "DialoscopeError": "errors",
-    "Origin": "record",
     "Score": "record",
 }
 __all__ = [
     "Corpus",
     "Dialogue",
     "DialoscopeError",
-    "Origin",
     "Score",
     "Turn",
+    "__version__",
     "corpus",
     "distract",
     "engage",
@@ -48,13 +47,12 @@ __all__ = [
     "model",
     "overlap",
     "probe",
-    "record",
     "report",
     "study",
 ]
 
 
-find_cache()  # before anything imports Numba, which looks for a place once
+find_cache()  # before anything imports Numba, which looks for a folder once
 
 
 def __getattr__(name: str) -> Any:
@@ -62,6 +60,10 @@ def __getattr__(name: str) -> Any:
         return import_module(f"dialoscope.{name}")
     if name in _NAMES:
         return getattr(import_module(f"dialoscope.{_NAMES[name]}"), name)
+    if name == "__version__":
+        from dialoscope.record import version
+
+        return version()
     raise AttributeError(f"module 'dialoscope' has no attribute '{name}'")
 
 

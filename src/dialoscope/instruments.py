@@ -64,7 +64,7 @@ QUESTIONS: dict[str, Question] = {
         "InfluenceSettings",
         "InfluenceResult",
         True,
-    ),  # fmt: skip
+    ),
     "behave": Question(
         "Do distractions change what the model says?", "distract", "behave", "BehaveSettings", "BehaveResult", True
     ),

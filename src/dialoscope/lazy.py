@@ -30,7 +30,8 @@ class LazyPackage(ModuleType):
         super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
-        return sorted(name for names in self.files.values() for name in names)
+        public: list[str] = self.__dict__["__all__"]
+        return public
 
 
 def make_lazy(package: str, files: Mapping[str, Sequence[str]]) -> None:

@@ -37,10 +37,17 @@ DIRECTION: dict[str, Direction] = {
     "first_percent": "neither",
     "last_percent": "neither",
     "influence_ratio": "low",
+    "distraction_fall": "neither",
+    "history_fall": "neither",
+    "changed_share": "low",
+    "kept_words": "high",
+    "change_with_das_ratio": "neither",
     "perplexity": "low",
     # probes
     "f1": "high",
     "f1_without_none": "high",
+    "f1_deviation": "neither",  # over runs of one model
+    "tasks_above_baselines": "high",
     # remaining depth and ratings
     "mse": "low",
     "pearson": "high",
@@ -48,6 +55,16 @@ DIRECTION: dict[str, Direction] = {
     "kendall": "high",
     "partial_given_length": "high",
     "share_of_ceiling": "high",
+    # metrics of responses
+    **dict.fromkeys(("bleu-1", "bleu-2", "bleu-3", "bleu-4"), "high"),
+    **dict.fromkeys(("sentence-bleu-1", "sentence-bleu-2", "sentence-bleu-3", "sentence-bleu-4"), "high"),
+    **dict.fromkeys(("bleu-2-overlap", "bleu-4-overlap", "bleu-2-probe", "bleu-2-probe-exchanged"), "high"),
+    **dict.fromkeys(("distinct-1", "distinct-2", "distinct-responses"), "high"),
+    **dict.fromkeys(("distinct-1-overlap", "distinct-2-overlap"), "high"),
+    **dict.fromkeys(("rouge-1", "rouge-2", "rouge-l", "meteor", "meteor-stem"), "high"),
+    **dict.fromkeys(("embedding-average", "embedding-extrema", "embedding-greedy"), "high"),
+    **dict.fromkeys(("length", "length-ratio"), "neither"),
+    **dict.fromkeys(("repetition-2", "repetition-4"), "low"),
 }
 
 

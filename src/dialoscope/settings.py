@@ -25,7 +25,15 @@ from typing import Any, Self, TypeVar, Union, get_args, get_origin, get_type_hin
 
 from dialoscope.errors import UsageError, unknown_name
 
-GROUPS = ("Data", "Models", "Measure", "Papers", "Statistics", "Reports")  # of options in help, in this order
+GROUPS = (
+    "Data",
+    "Models",
+    "Measure",
+    "Distractions",
+    "Papers",
+    "Statistics",
+    "Reports",
+)  # of options in help, in this order
 KINDS: Mapping[type, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
 
@@ -40,6 +48,7 @@ class Option:
     above: float | None = None  # like `least`, but the value itself is refused
     choices: Sequence[str] = ()
     metavar: str | None = None  # what help calls the value: NAME=PATH
+    is_repeated: bool = False  # several values are several options, not one with commas: paths may hold commas
     decides: bool = True  # whether a number may depend on it; False for speed and memory
 
 
@@ -177,11 +186,11 @@ def _is(value: Any, element: type) -> bool:
 
 def _range(limits: Option) -> str:
     if limits.least is not None and limits.most is not None:
-        return f" from {limits.least:g} to {limits.most:g}"
+        return f" from {limits.least:,.12g} to {limits.most:,.12g}"
     if limits.least is not None:
-        return f" of {limits.least:g} or more"
-    low = "" if limits.above is None else f" above {limits.above:g}"
-    high = "" if limits.most is None else f"{' and' * bool(low)} of {limits.most:g} or less"
+        return f" of {limits.least:,.12g} or more"
+    low = "" if limits.above is None else f" above {limits.above:,.12g}"
+    high = "" if limits.most is None else f"{' and' * bool(low)} of {limits.most:,.12g} or less"
     return low + high
 
 

@@ -11,7 +11,7 @@ import torch
 from dialoscope.corpus import Corpus, Dialogue, Turn, generate
 from dialoscope.distract import AttentionLoss, InsertDistractions
 from dialoscope.errors import UsageError
-from dialoscope.model import Recipe, Settings, Vocabulary, preset
+from dialoscope.model import Recipe, Structure, Vocabulary, preset
 from dialoscope.model.batch import Batch
 from dialoscope.model.batching import collate_examples
 from dialoscope.model.examples import examples_of
@@ -39,7 +39,7 @@ def test_distractions_are_spread_over_the_whole_history_however_little_of_it_is_
     dialogues = [
         Dialogue(turns, id=f"{split}-{n}", split=split) for split in ("train", "validation") for n in range(20)
     ]
-    settings = Settings(attention="static", vocabulary=20, context_tokens=100)
+    settings = Structure(attention="static", vocabulary=20, context_tokens=100)
     plan = Plan(settings, Recipe(), transform=InsertDistractions(1.0))
     data = Data.of(Corpus.of(dialogues), plan)
     found = []

@@ -13,7 +13,7 @@ from tests.engage.samples import ENDINGS, MIDDLES, OPENINGS, Counting
 
 from dialoscope.engage.encoder import Encoder
 from dialoscope.engage.predictor import Predictor
-from dialoscope.engage.settings import Settings
+from dialoscope.engage.shape import Shape
 
 POSITIONS = 128
 
@@ -66,7 +66,7 @@ def predictor(encoder: Encoder) -> Callable[..., Predictor]:
     """A predictor with a random layer, of these settings; its scores are not all at the ends of the clamp."""
 
     def made(**options: Any) -> Predictor:
-        given = Predictor.untrained(encoder, Settings(**options), seed=3)
+        given = Predictor.untrained(encoder, Shape(**options), seed=3)
         if given.settings.classes is None:
             with torch.no_grad():
                 given.head.weight.mul_(0.3)

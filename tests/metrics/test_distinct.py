@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialoscope.metrics import Options, Pairs, Resampling, distinct, measure, score_pairs
+from dialoscope.metrics import Options, Pairs, Resampling, distinct, score_pairs
 from dialoscope.metrics.distinct import Distinct, Exchange, distinct_across_ends, distinct_grams
+from dialoscope.metrics.score import statistics_of
 from dialoscope.metrics.statistic import Clusters
 from dialoscope.metrics.tokens import Tokens, tokenise
 
@@ -165,7 +166,7 @@ def test_metrics_of_one_tokenisation_share_it(monkeypatch: pytest.MonkeyPatch) -
         return tokenise(texts, tokeniser=tokeniser, lowercase=lowercase)
 
     monkeypatch.setattr(distinct, "tokenise", counted)
-    measure(Pairs(SAID, SAID), ["distinct-1", "distinct-2", "repetition-2"], Options())
+    statistics_of(Pairs(SAID, SAID), ["distinct-1", "distinct-2", "repetition-2"], Options())
     assert calls == {"13a": 1}
 
 

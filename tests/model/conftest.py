@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dialoscope.corpus import Corpus, Dialogue, Turn
-from dialoscope.model import Recipe, Settings, lstm
+from dialoscope.model import Recipe, Structure, lstm
 
 GOODS = ("tea", "bread", "milk", "rice", "salt", "fish")
 
@@ -38,8 +38,8 @@ def corpus() -> Corpus:
 
 
 @pytest.fixture(scope="session")
-def settings() -> Settings:
-    return Settings(attention="static", integration=True, layers=1, width=12, embedding=8, dropout=0.3, vocabulary=60)
+def settings() -> Structure:
+    return Structure(attention="static", integration=True, layers=1, width=12, embedding=8, dropout=0.3, vocabulary=60)
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dialoscope.model.settings import Settings
+from dialoscope.model.structure import Structure
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 Weights = Mapping[str, Array]
@@ -47,7 +47,7 @@ def log_softmax(x: Array) -> Array:
     return np.asarray(shifted - np.log(np.exp(shifted).sum()))
 
 
-def zeros(settings: Settings) -> Layers:
+def zeros(settings: Structure) -> Layers:
     empty = np.zeros(settings.width)
     return Layers([empty] * settings.layers, [empty] * settings.layers)
 
@@ -78,7 +78,7 @@ def run_lstm(weights: Weights, name: str, inputs: Sequence[Array], start: Layers
     return top, state
 
 
-def attend(weights: Weights, settings: Settings, memory: Sequence[Array], query: Array) -> tuple[Array, Array]:
+def attend(weights: Weights, settings: Structure, memory: Sequence[Array], query: Array) -> tuple[Array, Array]:
     """A context vector and log α: softmax of m · q, or of v · tanh(K m + Q q)."""
     if settings.scoring == "dot":
         scores = [m @ query for m in memory]
@@ -94,7 +94,7 @@ def sums(some: Sequence[Array], others: Sequence[Array]) -> list[Array]:
     return [one + other for one, other in zip(some, others, strict=True)]
 
 
-def read(weights: Weights, settings: Settings, turns: Sequence[Sequence[int]]) -> tuple[list[Array], Layers]:
+def read(weights: Weights, settings: Structure, turns: Sequence[Sequence[int]]) -> tuple[list[Array], Layers]:
     """The memory that attention sees, and the state that starts the decoder; turns end with their mark."""
     words = [[weights["words.weight"][token] for token in turn] for turn in turns]
     if settings.encoder == "hierarchical":
@@ -112,7 +112,7 @@ def read(weights: Weights, settings: Settings, turns: Sequence[Sequence[int]]) -
     return tokens if settings.attention == "token" else utterances, state
 
 
-def answer(weights: Weights, settings: Settings, turns: Sequence[Sequence[int]], response: Sequence[int]) -> Answer:
+def answer(weights: Weights, settings: Structure, turns: Sequence[Sequence[int]], response: Sequence[int]) -> Answer:
     """Read a response from its start to its end token; c_0 is zeros, static attention has its c from the start."""
     memory, state = read(weights, settings, turns)
     table = weights["words.weight" if settings.shared_embedding else "response_words.weight"]

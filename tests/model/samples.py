@@ -11,7 +11,7 @@ from dialoscope.model.batch import Batch
 from dialoscope.model.batching import collate
 from dialoscope.model.network import Seq2Seq
 from dialoscope.model.presets import PRESETS
-from dialoscope.model.settings import Settings
+from dialoscope.model.structure import Structure
 
 WORDS = 14  # with the five marks
 Sample = tuple[list[list[int]], list[int]]  # turns and response, without marks
@@ -21,14 +21,14 @@ turns = st.lists(st.lists(words, min_size=1, max_size=4), min_size=1, max_size=4
 samples = st.tuples(turns, st.lists(words, max_size=4))
 
 
-def tiny(name: str) -> Settings:
+def tiny(name: str) -> Structure:
     """A preset's structure, a few units wide."""
     settings = PRESETS[name].settings
     layers = min(settings.layers, 2)
     return replace(settings, layers=layers, width=8, embedding=8, heads=min(settings.heads, 2), vocabulary=WORDS)
 
 
-def network(settings: Settings, *, seed: int = 0, scale: float = 3.0) -> Seq2Seq:
+def network(settings: Structure, *, seed: int = 0, scale: float = 3.0) -> Seq2Seq:
     """A network at rest whose weights are large enough for its parts to matter."""
     torch.manual_seed(seed)
     made = Seq2Seq(settings)

@@ -12,12 +12,12 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from dialoscope.errors import DialoscopeError, ModelError, OutputError, UsageError
-from dialoscope.model import Settings, Vocabulary, load
+from dialoscope.model import Structure, Vocabulary, load
 from dialoscope.model.checkpoint import Checkpoint, copy_checkpoint, load_model, read_checkpoint, read_state, save_model
 from dialoscope.model.network import Seq2Seq
 
 VOCABULARY = Vocabulary.of(["is it far ? no , it is near ."], size=20)
-SETTINGS = Settings(attention="static", layers=1, width=8, embedding=8, vocabulary=len(VOCABULARY))
+SETTINGS = Structure(attention="static", layers=1, width=8, embedding=8, vocabulary=len(VOCABULARY))
 CONTEXTS = [["is it far?"], ["no, it is near.", "is it?"]]
 
 
@@ -75,13 +75,13 @@ def test_a_copy_has_the_same_files(folder: Path, tmp_path: Path) -> None:
     [{"layers": 20}, {"layers": 20, "attention": "token"}, {"layers": 20, "attention": "static", "integration": True}],
 )
 def test_many_layers_are_read_back(changes: dict[str, Any], tmp_path: Path) -> None:
-    deep = Settings(width=4, embedding=4, vocabulary=len(VOCABULARY), **changes)
+    deep = Structure(width=4, embedding=4, vocabulary=len(VOCABULARY), **changes)
     save_model(tmp_path / "deep", Checkpoint(Seq2Seq(deep), VOCABULARY, deep, "deep"))
     assert read_checkpoint(tmp_path / "deep").settings == deep
 
 
 def test_layers_of_a_transformer_are_read_back(tmp_path: Path) -> None:
-    deep = Settings("transformer", "token", layers=20, width=4, embedding=4, vocabulary=len(VOCABULARY))
+    deep = Structure("transformer", "token", layers=20, width=4, embedding=4, vocabulary=len(VOCABULARY))
     save_model(tmp_path / "deep", Checkpoint(Seq2Seq(deep), VOCABULARY, deep, "deep"))
     assert read_checkpoint(tmp_path / "deep").settings == deep
 

@@ -92,47 +92,4 @@ def test_without_a_folder_nothing_is_written_or_told(tmp_path: Path, monkeypatch
     monkeypatch.chdir(tmp_path)
     silent = Log(None, progress=lambda one: pytest.fail("told"))
     silent.tell(moment(1))
-    silent.close()
     assert not list(tmp_path.iterdir())
-
-
-class Board:
-    def __init__(self) -> None:
-        self.scalars: list[tuple[str, float, int]] = []
-        self.is_closed = False
-
-    def add_scalar(self, name: str, value: float, step: int) -> None:
-        self.scalars.append((name, value, step))
-
-    def close(self) -> None:
-        self.is_closed = True
-
-
-def test_tensorboard_itself_reads_what_was_told(tmp_path: Path) -> None:
-    pytest.importorskip("tensorboard", reason="TensorBoard is not installed: pip install 'dialoscope[tensorboard]'")
-    from tensorboard.backend.event_processing import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
-        event_accumulator,
-    )
-
-    for step in (None, 3):  # the second run goes on after step 3, and what came later in the first is forgotten
-        told = Log(tmp_path, step=step)
-        for number in (3, 4) if step is None else (4, 5):
-            told.tell(moment(number, bleu_2=1.5 if step is None else 2.5))
-        told.close()
-    events = event_accumulator.EventAccumulator(str(tmp_path / "tensorboard"))
-    events.Reload()
-    assert [(one.step, one.value) for one in events.Scalars("bleu_2")] == [(3, 1.5), (4, 2.5), (5, 2.5)]
-    assert sorted(events.Tags()["scalars"]) == ["bleu_2", "loss", "rate", "samples_per_second", "seconds"]
-
-
-def test_tensorboard_is_given_numbers_and_no_gaps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    board = Board()
-    monkeypatch.setattr(log, "_tensorboard", lambda folder, step: board)
-    told = Log(tmp_path)
-    told.tell(moment(3, bleu_2=1.5))
-    assert ("bleu_2", 1.5, 3) in board.scalars
-    assert {name for name, _, _ in board.scalars} == {"loss", "bleu_2", "rate", "samples_per_second", "seconds"}
-    told.tell(moment(4, extra_loss=0.25))
-    told.close()
-    assert ("extra_loss", 0.25, 4) in board.scalars
-    assert board.is_closed

@@ -13,11 +13,10 @@ from tests.model.samples import WORDS, Sample, batch_of, network, samples, tiny
 
 from dialoscope.model.network import Seq2Seq, real_steps
 from dialoscope.model.presets import PRESETS
-from dialoscope.model.settings import AttentionKind, Scoring, Settings
+from dialoscope.model.structure import AttentionKind, Scoring, Structure
 from dialoscope.model.vocabulary import END, START, TURN
 
-RECURRENT = [name for name, preset in PRESETS.items() if preset.settings.encoder != "transformer"]
-BASE = Settings(layers=2, width=6, embedding=5, vocabulary=WORDS)
+BASE = Structure(layers=2, width=6, embedding=5, vocabulary=WORDS)
 STRUCTURES = [
     replace(BASE, attention=attention, scoring=scoring, integration=integration)
     for attention in get_args(AttentionKind)
@@ -38,7 +37,7 @@ THREE: list[Sample] = [
 ]
 
 
-def named(structure: Settings) -> str:
+def named(structure: Structure) -> str:
     parts = (structure.encoder, structure.attention, structure.scoring, "ui" * structure.integration)
     return "-".join(filter(None, (*parts, str(structure.layers))))
 
@@ -49,7 +48,7 @@ def arrays(model: Seq2Seq) -> dict[str, reference.Array]:
 
 @pytest.mark.usefixtures("whoever")
 @pytest.mark.parametrize("structure", STRUCTURES, ids=named)
-def test_states_attention_and_loss_follow_the_equations(structure: Settings) -> None:
+def test_states_attention_and_loss_follow_the_equations(structure: Structure) -> None:
     model = network(structure)
     batch = batch_of(*THREE)
     output = model(batch)
@@ -71,7 +70,7 @@ def test_states_attention_and_loss_follow_the_equations(structure: Settings) -> 
 
 @pytest.mark.usefixtures("whoever")
 @pytest.mark.parametrize("structure", STRUCTURES, ids=named)
-def test_gradients_are_the_slopes_of_the_loss(structure: Settings) -> None:
+def test_gradients_are_the_slopes_of_the_loss(structure: Structure) -> None:
     model = network(structure).double()
     batch = batch_of(*THREE)
 

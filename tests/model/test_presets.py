@@ -8,7 +8,7 @@ import torch
 from dialoscope.errors import UsageError
 from dialoscope.model.network import Seq2Seq, parameter_count
 from dialoscope.model.presets import PRESETS, preset
-from dialoscope.model.settings import Recipe, Settings
+from dialoscope.model.structure import Recipe, Structure
 
 PROBED = [name for name, one in PRESETS.items() if one.millions]
 
@@ -97,14 +97,14 @@ def test_what_a_structure_ignores_changes_none_of_its_weights(name: str, ignored
 
 def test_a_parameter_count_by_hand() -> None:
     """V = 10 words, e = 3, w = 4, 2 layers: word vectors 30, each LSTM 16 (3 + 4) + 16 · 8 + 2 · 16, output 50."""
-    settings = Settings(layers=2, width=4, embedding=3, vocabulary=10)
+    settings = Structure(layers=2, width=4, embedding=3, vocabulary=10)
     assert parameter_count(settings) == 30 + 2 * (112 + 128 + 32) + 50
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_settings_and_recipes_survive_json(name: str) -> None:
     one = PRESETS[name]
-    assert Settings.from_dict(one.settings.to_dict()) == one.settings
+    assert Structure.from_dict(one.settings.to_dict()) == one.settings
     assert Recipe.from_dict(one.recipe.to_dict()) == one.recipe
 
 
@@ -137,7 +137,7 @@ def test_words_of_a_command_line_override_settings() -> None:
 )
 def test_settings_that_do_not_fit_are_refused_in_one_line(values: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        Settings.from_dict(values)
+        Structure.from_dict(values)
     assert message in str(caught.value) and "\n" not in str(caught.value)
 
 

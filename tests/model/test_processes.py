@@ -15,10 +15,10 @@ from safetensors.torch import load_file
 
 from dialoscope.corpus import Corpus, Dialogue, Turn, load, write
 from dialoscope.distract import AttentionLoss, InsertDistractions
-from dialoscope.model import Recipe, Settings, train
+from dialoscope.model import Recipe, Structure, run_training
 from dialoscope.model.examples import Examples
 
-SETTINGS = Settings(attention="dynamic", layers=1, width=8, embedding=8, vocabulary=60, context_tokens=20)
+SETTINGS = Structure(attention="dynamic", layers=1, width=8, embedding=8, vocabulary=60, context_tokens=20)
 RECIPE = Recipe("sgd", 0.5, epochs=3, batch_size=3, loss_over="responses", clip=2.0)
 ROOT = str(Path(__file__).parents[2])
 SCRIPT = """
@@ -55,7 +55,7 @@ def longest(examples: Examples, rng: np.random.Generator) -> Examples:
 def trained(corpus: Corpus, out: str | Path, *, weight: float) -> None:
     """Three steps of one batch each."""
     options = {"transform": longest, "extra_loss": AttentionLoss(weight, "sum"), "bleu_samples": 2}
-    train(corpus, SETTINGS, RECIPE, out=out, device="cpu", seed=1, **options)  # type: ignore[arg-type]
+    run_training(corpus, SETTINGS, RECIPE, out=out, device="cpu", seed=1, **options)  # type: ignore[arg-type]
 
 
 def in_two_processes(corpus: Path, out: Path, weight: float) -> None:

@@ -19,7 +19,7 @@ import torch
 from dialoscope.corpus import Corpus, load, write
 from dialoscope.distract import AttentionLoss, InsertDistractions
 from dialoscope.errors import ModelError, OutputError, UsageError
-from dialoscope.model import Recipe, Settings, train, training
+from dialoscope.model import Recipe, Structure, run_training, training
 from dialoscope.model.batch import Batch, Output
 from dialoscope.model.examples import Examples
 from dialoscope.model.log import Moment
@@ -30,7 +30,7 @@ SCRIPT = """
 import json, sys, time
 from dialoscope.corpus import load
 from dialoscope.distract import AttentionLoss, InsertDistractions
-from dialoscope.model import Recipe, Settings, train, training
+from dialoscope.model import Recipe, Structure, run_training, training
 
 def tell(moment):
     print(moment.epoch, moment.done, flush=True)
@@ -38,16 +38,16 @@ def tell(moment):
 
 corpus, out, settings, recipe = sys.argv[1:]
 training.LOOK_EVERY = 2
-train(load(corpus), Settings(**json.loads(settings)), Recipe(**json.loads(recipe)), out=out, device="cpu", seed=3,
-      bleu_samples=2, resume=True, save_seconds=0.0, progress=tell,
+run_training(load(corpus), Structure(**json.loads(settings)), Recipe(**json.loads(recipe)), out=out, device="cpu",
+      seed=3, bleu_samples=2, resume=True, save_seconds=0.0, progress=tell,
       transform=InsertDistractions(0.7), extra_loss=AttentionLoss())
 """
 FILES = ("weights.safetensors", "optimiser.safetensors", "vocabulary.json")
 
 
-def run(corpus: Corpus, settings: Settings, recipe: Recipe, out: Path, **options: Any) -> None:
+def run(corpus: Corpus, settings: Structure, recipe: Recipe, out: Path, **options: Any) -> None:
     distracted = {"transform": InsertDistractions(0.7), "extra_loss": AttentionLoss(), "seed": 3, "bleu_samples": 2}
-    train(corpus, settings, recipe, out=out, device="cpu", **{**distracted, **options})
+    run_training(corpus, settings, recipe, out=out, device="cpu", **{**distracted, **options})
 
 
 def killed_at(place: str, command: list[str]) -> bool:
@@ -67,7 +67,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_killed_twice_and_resumed_is_the_unbroken_run(
-    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+    corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path: Path
 ) -> None:
     write(corpus, tmp_path / "shop.parquet", to="parquet")
     shop = load(tmp_path / "shop.parquet")
@@ -98,7 +98,7 @@ def interrupted_at(epoch: int, done: int) -> Any:
 
 @pytest.mark.parametrize(("optimiser", "warmup"), [("sgd", 0), ("adam", 0), ("adam", 15)])
 def test_a_run_stopped_within_an_epoch_goes_on_from_the_last_one(
-    optimiser: Any, warmup: int, corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+    optimiser: Any, warmup: int, corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path: Path
 ) -> None:
     chosen = replace(recipe, optimiser=optimiser, warmup=warmup, epochs=2, halve_when_stalled=True)
     run(corpus, settings, chosen, tmp_path / "whole")
@@ -109,7 +109,7 @@ def test_a_run_stopped_within_an_epoch_goes_on_from_the_last_one(
 
 
 def test_the_log_of_a_resumed_run_has_no_row_twice(
-    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(training, "LOOK_EVERY", 4)
     with pytest.raises(Interrupted):
@@ -129,7 +129,7 @@ def response_tokens(output: Output, batch: Batch) -> torch.Tensor:
 
 
 def test_the_losses_in_a_resumed_log_are_those_of_the_unbroken_run(
-    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(training, "LOOK_EVERY", 4)
     options: dict[str, Any] = {"extra_loss": response_tokens, "save_seconds": 0.0}
@@ -155,7 +155,7 @@ def test_a_state_from_before_the_extra_loss_was_counted_is_read(tmp_path: Path) 
         State.from_dict({name: value for name, value in older.items() if name != "step"}, path=tmp_path)
 
 
-def test_many_layers_are_resumed(corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path) -> None:
+def test_many_layers_are_resumed(corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path: Path) -> None:
     deep = replace(settings, layers=20, width=4, embedding=4)
     run(corpus, deep, replace(recipe, epochs=1, batch_size=72), tmp_path / "run")
     run(corpus, deep, replace(recipe, epochs=2, batch_size=72), tmp_path / "run", resume=True)
@@ -183,7 +183,7 @@ files._move = killed
 
 @pytest.mark.parametrize(("name", "epochs"), [("last", 1), ("best", 2)])
 def test_killed_between_two_renames_it_goes_on_from_the_older_checkpoint(
-    name: str, epochs: int, corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+    name: str, epochs: int, corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path: Path
 ) -> None:
     short = replace(recipe, epochs=epochs)
     write(corpus, tmp_path / "shop.parquet", to="parquet")
@@ -228,28 +228,28 @@ class Kept:
     ],
 )
 def test_a_transform_has_the_same_name_in_every_process(transform: Any, words: str, corpus: Corpus) -> None:
-    named = Plan(Settings(), Recipe(), transform=transform).origin(corpus)["transform"]
+    named = Plan(Structure(), Recipe(), transform=transform).origin(corpus)["transform"]
     assert words in named
     assert "0x" not in named
 
 
 @pytest.mark.parametrize("given", [lambda examples, rng: examples, partial(lambda a, b, c: b, 0)])
 def test_what_has_no_name_is_refused_before_anything_is_trained(
-    given: Any, corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+    given: Any, corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path: Path
 ) -> None:
     with pytest.raises(UsageError, match="Give a function with a name"):
         run(corpus, settings, recipe, tmp_path / "run", transform=given)
     assert not (tmp_path / "run").exists()
 
 
-def test_more_epochs_can_be_asked_for(corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path) -> None:
+def test_more_epochs_can_be_asked_for(corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path: Path) -> None:
     run(corpus, settings, replace(recipe, epochs=2), tmp_path / "whole")
     run(corpus, settings, replace(recipe, epochs=1), tmp_path / "grown")
     run(corpus, settings, replace(recipe, epochs=2), tmp_path / "grown", resume=True)
     assert contents(tmp_path / "whole" / "last") == contents(tmp_path / "grown" / "last")
 
 
-def test_a_finished_run_is_left_as_it_is(corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path) -> None:
+def test_a_finished_run_is_left_as_it_is(corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path: Path) -> None:
     run(corpus, settings, replace(recipe, epochs=1), tmp_path / "run")
     before = contents(tmp_path / "run" / "last")
     run(corpus, settings, replace(recipe, epochs=1), tmp_path / "run", resume=True)
@@ -266,21 +266,21 @@ def test_a_finished_run_is_left_as_it_is(corpus: Corpus, settings: Settings, rec
     ],
 )
 def test_another_run_is_not_taken_for_this_one(
-    change: dict[str, Any], message: str, corpus: Corpus, settings: Settings, recipe: Recipe, begun: Path
+    change: dict[str, Any], message: str, corpus: Corpus, settings: Structure, recipe: Recipe, begun: Path
 ) -> None:
     with pytest.raises(UsageError, match=message):
         run(corpus, settings, recipe, begun, resume=True, **change)
 
 
 @pytest.fixture(scope="module")
-def begun(corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def begun(corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("begun") / "run"
     run(corpus, settings, replace(recipe, epochs=1), out)
     return out
 
 
 def test_other_settings_or_another_corpus_are_another_run(
-    corpus: Corpus, settings: Settings, recipe: Recipe, begun: Path
+    corpus: Corpus, settings: Structure, recipe: Recipe, begun: Path
 ) -> None:
     with pytest.raises(UsageError, match=r"settings\.width was 12 and is now 16"):
         run(corpus, replace(settings, width=16), recipe, begun, resume=True)
@@ -290,7 +290,7 @@ def test_other_settings_or_another_corpus_are_another_run(
         run(corpus[1:], settings, recipe, begun, resume=True)
 
 
-def test_a_damaged_state_is_one_line(corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path) -> None:
+def test_a_damaged_state_is_one_line(corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path: Path) -> None:
     run(corpus, settings, replace(recipe, epochs=1), tmp_path / "run")
     (tmp_path / "run" / "last" / "training.json").write_text("{}")
     with pytest.raises(ModelError, match=r"training\.json: expected"):
@@ -298,8 +298,8 @@ def test_a_damaged_state_is_one_line(corpus: Corpus, settings: Settings, recipe:
 
 
 def test_a_run_of_a_version_without_a_setting_had_its_usual_value(tmp_path: Path, corpus: Corpus) -> None:
-    now = Plan(Settings(), Recipe()).origin(corpus)
+    now = Plan(Structure(), Recipe()).origin(corpus)
     before = {**now, "recipe": {name: value for name, value in now["recipe"].items() if name != "warmup"}}
     check_same_run(before, now, out=tmp_path)
     with pytest.raises(UsageError, match=r"recipe\.warmup was 0 and is now 9"):
-        check_same_run(before, Plan(Settings(), Recipe(warmup=9)).origin(corpus), out=tmp_path)
+        check_same_run(before, Plan(Structure(), Recipe(warmup=9)).origin(corpus), out=tmp_path)

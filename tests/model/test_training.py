@@ -20,7 +20,7 @@ from safetensors.torch import load_file
 import dialoscope as ds
 from dialoscope.corpus import Corpus, Dialogue, Turn
 from dialoscope.errors import DialoscopeError, OutputError, TrainingError, UsageError
-from dialoscope.model import Recipe, Settings, graphs, load_model, train, training
+from dialoscope.model import Recipe, Structure, graphs, load_model, run_training, training
 from dialoscope.model.batch import Batch, Output
 from dialoscope.model.examples import Examples, examples_of
 from dialoscope.model.log import Moment
@@ -28,8 +28,8 @@ from dialoscope.model.protocol import DialogueModel
 from dialoscope.model.run import Data, Plan, TrainingResult
 
 
-def run(corpus: Corpus, settings: Settings, recipe: Recipe, out: Path, **options: Any) -> TrainingResult:
-    return train(corpus, settings, recipe, out=out, device="cpu", **{"bleu_samples": 4, **options})
+def run(corpus: Corpus, settings: Structure, recipe: Recipe, out: Path, **options: Any) -> TrainingResult:
+    return run_training(corpus, settings, recipe, out=out, device="cpu", **{"bleu_samples": 4, **options})
 
 
 def weights(folder: Path) -> bytes:
@@ -46,7 +46,7 @@ def rows(out: Path) -> list[dict[str, str]]:
 
 def test_a_model_beats_the_entropy_of_single_words(tmp_path: Path) -> None:
     concierge = ds.corpus.generate(dialogues=40, seed=1)
-    settings = Settings(attention="static", layers=1, width=24, embedding=24, vocabulary=200)
+    settings = Structure(attention="static", layers=1, width=24, embedding=24, vocabulary=200)
     recipe = Recipe("adam", 0.02, epochs=4, batch_size=32, clip=5.0)
     result = run(concierge, settings, recipe, tmp_path / "run", context_turns=2)
     vocabulary = load_model(tmp_path / "run").vocabulary
@@ -70,7 +70,7 @@ def unigram_entropy(examples: Examples) -> float:
 
 @pytest.mark.parametrize("optimiser", ["sgd", "adam"])
 def test_the_same_seed_gives_the_same_weights(
-    optimiser: Any, corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+    optimiser: Any, corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path: Path
 ) -> None:
     short = replace(recipe, optimiser=optimiser, epochs=1)
     for name, seed in (("one", 5), ("same", 5), ("other", 6)):
@@ -81,7 +81,7 @@ def test_the_same_seed_gives_the_same_weights(
         assert one != other
 
 
-def seeds_of(corpus: Corpus, settings: Settings, recipe: Recipe, out: Path) -> list[int]:
+def seeds_of(corpus: Corpus, settings: Structure, recipe: Recipe, out: Path) -> list[int]:
     """What dropout draws from, in each batch of a run."""
     seeds: list[int] = []
 
@@ -94,14 +94,14 @@ def seeds_of(corpus: Corpus, settings: Settings, recipe: Recipe, out: Path) -> l
 
 
 def test_dropout_is_drawn_anew_in_every_batch_of_every_epoch(
-    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+    corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path: Path
 ) -> None:
     seeds = seeds_of(corpus, settings, recipe, tmp_path / "run")
     assert len(set(seeds)) == len(seeds) == 3 * 9
 
 
 def test_every_process_drops_for_itself(
-    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     short, found = replace(recipe, epochs=1), list[int]()
     for place in range(3):
@@ -110,7 +110,7 @@ def test_every_process_drops_for_itself(
     assert len(set(found)) == len(found) == 3 * 9
 
 
-def test_byte_pairs_are_trained_as_well(corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path) -> None:
+def test_byte_pairs_are_trained_as_well(corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path: Path) -> None:
     run(corpus, replace(settings, vocabulary=290), replace(recipe, epochs=1), tmp_path / "run", tokens="bpe")
     assert load_model(tmp_path / "run").vocabulary.kind == "bpe"
 
@@ -119,7 +119,7 @@ def test_byte_pairs_are_trained_as_well(corpus: Corpus, settings: Settings, reci
 
 
 @pytest.fixture(scope="module")
-def done(corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def done(corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("done") / "run"
     moments: list[Moment] = []
     result = run(corpus, settings, recipe, out, progress=moments.append, validate=lambda model: {"length": 7.0})
@@ -133,7 +133,7 @@ def done(corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path_factory: p
 
 
 def test_every_checkpoint_is_a_model(done: Path) -> None:
-    names = sorted(file.name for file in done.iterdir() if file.is_dir() and file.name != "tensorboard")
+    names = sorted(file.name for file in done.iterdir() if file.is_dir())
     assert names == ["best", "epoch-001", "epoch-002", "epoch-003", "last", "untrained"]
     assert len({load_model(done / name).name for name in names}) == 4  # best and last are copies
     assert weights(done / "epoch-003") == weights(done / "last")
@@ -152,7 +152,7 @@ def test_the_log_has_a_row_for_every_epoch(done: Path) -> None:
 
 
 def test_no_file_is_a_pickle(done: Path) -> None:
-    written = (file for file in done.rglob("*") if file.is_file() and "tensorboard" not in file.parts)
+    written = (file for file in done.rglob("*") if file.is_file())
     assert {file.suffix for file in written} == {".json", ".safetensors", ".csv"}
 
 
@@ -193,7 +193,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Any:
 )
 def test_the_rate_is_halved_when_perplexity_stops_falling(
     perplexities: list[float], halve: bool, patience: int | None, rates: list[float], best: int,
-    scripted: Any, corpus: Corpus, settings: Settings, tmp_path: Path,
+    scripted: Any, corpus: Corpus, settings: Structure, tmp_path: Path,
 ) -> None:  # fmt: skip
     scripted(*perplexities)
     recipe = Recipe(
@@ -206,7 +206,7 @@ def test_the_rate_is_halved_when_perplexity_stops_falling(
 
 
 def test_the_best_can_be_chosen_by_bleu(
-    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = iter([0.0, 2.0, 3.0, 1.0])
     monkeypatch.setattr("dialoscope.model.evaluation.Questions.bleu_2", lambda *given: next(script))
@@ -222,7 +222,7 @@ def moved(folder: Path, *names: str) -> float:
 
 
 def test_choosing_on_what_was_learnt_is_said(
-    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     run(corpus, settings, replace(recipe, epochs=1), tmp_path / "same", validation_split="train")
     assert "Trained and validated on 'train'" in caplog.text
@@ -232,7 +232,7 @@ def test_choosing_on_what_was_learnt_is_said(
 
 
 def test_a_full_disk_is_one_line_and_names_what_is_left(
-    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import safetensors.torch
 
@@ -254,7 +254,7 @@ def test_a_full_disk_is_one_line_and_names_what_is_left(
 
 
 def test_a_folder_without_its_best_checkpoint_says_which_is_read(
-    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     run(corpus, settings, replace(recipe, epochs=1), tmp_path / "run")
     load_model(tmp_path / "run")
@@ -269,13 +269,13 @@ def test_a_folder_without_its_best_checkpoint_says_which_is_read(
 
 @pytest.mark.parametrize(("size", "tokens", "least"), [(1, "words", 6), (5, "words", 6), (260, "bpe", 261)])
 def test_a_vocabulary_without_room_for_words_is_refused_as_it_was_given(
-    size: int, tokens: str, least: int, corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+    size: int, tokens: str, least: int, corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path: Path
 ) -> None:
     with pytest.raises(UsageError, match=f"vocabulary is {size}, expected at least {least} for {tokens}"):
         run(corpus, replace(settings, vocabulary=size), recipe, tmp_path / "run", tokens=tokens)
 
 
-def test_gradients_are_clipped(corpus: Corpus, settings: Settings, tmp_path: Path) -> None:
+def test_gradients_are_clipped(corpus: Corpus, settings: Structure, tmp_path: Path) -> None:
     recipe = Recipe("sgd", 1.0, epochs=1, batch_size=1000, clip=0.01)  # one step: it moves by the clip at most
     run(corpus, settings, recipe, tmp_path / "run")
     assert moved(tmp_path / "run", "untrained", "last") == pytest.approx(0.01, rel=1e-3)
@@ -283,7 +283,7 @@ def test_gradients_are_clipped(corpus: Corpus, settings: Settings, tmp_path: Pat
 
 @pytest.mark.parametrize("has_extra", [False, True])
 def test_a_loss_over_responses_sums_their_tokens(
-    has_extra: bool, corpus: Corpus, settings: Settings, tmp_path: Path
+    has_extra: bool, corpus: Corpus, settings: Structure, tmp_path: Path
 ) -> None:
     """One step of SGD over the whole training split moves every weight by the loss's gradient."""
 
@@ -299,7 +299,7 @@ def test_a_loss_over_responses_sums_their_tokens(
     assert apart["responses"] / apart["tokens"] == pytest.approx(steps.sum() / len(steps), rel=1e-4)
 
 
-def test_the_rate_rises_in_the_beginning(corpus: Corpus, settings: Settings, tmp_path: Path) -> None:
+def test_the_rate_rises_in_the_beginning(corpus: Corpus, settings: Structure, tmp_path: Path) -> None:
     recipe = Recipe("sgd", 1.0, warmup=4, epochs=1, batch_size=1000, clip=0.01)  # one step at a quarter of the rate
     run(corpus, settings, recipe, tmp_path / "run")
     assert moved(tmp_path / "run", "untrained", "last") == pytest.approx(0.01 / 4, rel=1e-3)
@@ -312,7 +312,7 @@ def test_the_rate_rises_in_the_beginning(corpus: Corpus, settings: Settings, tmp
 
 
 def test_a_transform_is_drawn_anew_every_epoch_and_never_for_validation(
-    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+    corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path: Path
 ) -> None:
     seen: list[tuple[int, int]] = []
 
@@ -326,7 +326,7 @@ def test_a_transform_is_drawn_anew_every_epoch_and_never_for_validation(
 
 
 def test_an_extra_loss_is_added_in_training_only(
-    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+    corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path: Path
 ) -> None:
     seen: list[bool] = []
 
@@ -347,7 +347,7 @@ def _large_batches(output: Output, batch: Batch) -> torch.Tensor:
 
 
 def test_the_log_has_the_extra_loss_in_a_column_of_its_own(
-    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+    corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path: Path
 ) -> None:
     chosen = replace(recipe, epochs=2, batch_size=50)  # 72 samples are batches of 50 and 22
     run(corpus, settings, chosen, tmp_path / "plain")
@@ -385,14 +385,14 @@ LONG = Corpus.of(
 )
 @pytest.mark.parametrize("transform", [None, ds.distract.InsertDistractions(1.0)])
 def test_contexts_longer_than_what_is_read_are_counted(
-    transform: Any, tokens: int | None, turns: int | None, cut: int, settings: Settings, recipe: Recipe
+    transform: Any, tokens: int | None, turns: int | None, cut: int, settings: Structure, recipe: Recipe
 ) -> None:
     plan = Plan(replace(settings, context_tokens=tokens), recipe, context_turns=turns, transform=transform)
     assert Data.of(LONG, plan).cut == cut
 
 
 def test_what_is_cut_is_said_once(
-    settings: Settings, recipe: Recipe, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    settings: Structure, recipe: Recipe, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     result = run(LONG, replace(settings, context_tokens=8), replace(recipe, epochs=2), tmp_path / "cut")
     assert caplog.messages == [
@@ -438,7 +438,7 @@ def _no_cpu_memory(output: Output, batch: Batch) -> torch.Tensor:
     ],
 )
 def test_what_cannot_go_on_names_the_last_good_checkpoint(
-    extra: Any, batch_size: int, message: str, corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+    extra: Any, batch_size: int, message: str, corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path: Path
 ) -> None:
     with pytest.raises(TrainingError, match=message) as caught:
         run(corpus, settings, replace(recipe, batch_size=batch_size), tmp_path / "run", extra_loss=extra)
@@ -459,12 +459,12 @@ NO_ROOM = [
 def test_a_model_that_has_no_room_is_one_line(
     error: Exception,
     corpus: Corpus,
-    settings: Settings,
+    settings: Structure,
     recipe: Recipe,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def no_room(settings: Settings) -> None:
+    def no_room(settings: Structure) -> None:
         raise error
 
     monkeypatch.setattr(training, "Seq2Seq", no_room)
@@ -475,7 +475,7 @@ def test_a_model_that_has_no_room_is_one_line(
 
 
 def test_a_model_of_more_bytes_than_can_be_counted_is_one_line(
-    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+    corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path: Path
 ) -> None:
     with pytest.raises(TrainingError, match="no room for a model of 1 layers of width 4,000,000,000"):
         run(corpus, replace(settings, width=4_000_000_000), recipe, tmp_path / "run")
@@ -483,7 +483,7 @@ def test_a_model_of_more_bytes_than_can_be_counted_is_one_line(
 
 @pytest.mark.parametrize("extra", [None, _out_of_memory])
 def test_captured_graphs_give_their_memory_back_at_the_end(
-    extra: Any, corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    extra: Any, corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cleared: list[str] = []
     monkeypatch.setattr(graphs, "clear", lambda: cleared.append("graphs"))
@@ -510,7 +510,7 @@ class Full:
 
 
 def test_a_batch_is_tried_again_once_captured_graphs_gave_way(
-    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unbroken = run(corpus, settings, recipe, tmp_path / "unbroken", extra_loss=Full())
     monkeypatch.setattr(graphs, "give_way", lambda: True)
@@ -531,7 +531,7 @@ def test_graphs_give_way_where_they_hold_something(monkeypatch: pytest.MonkeyPat
     assert not graphs._waiting
 
 
-def test_a_bug_keeps_its_trace(corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path) -> None:
+def test_a_bug_keeps_its_trace(corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path: Path) -> None:
     def broken(output: Output, batch: Batch) -> torch.Tensor:
         raise RuntimeError("shapes do not match")
 
@@ -542,13 +542,13 @@ def test_a_bug_keeps_its_trace(corpus: Corpus, settings: Settings, recipe: Recip
 # --- What is refused --------------------------------------------------------------------------------------------------
 
 
-def test_a_run_is_not_overwritten(done: Path, corpus: Corpus, settings: Settings, recipe: Recipe) -> None:
+def test_a_run_is_not_overwritten(done: Path, corpus: Corpus, settings: Structure, recipe: Recipe) -> None:
     with pytest.raises(OutputError, match="Give --resume"):
         run(corpus, settings, recipe, done)
 
 
 def test_a_folder_with_other_files_is_not_used(
-    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+    corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path: Path
 ) -> None:
     (tmp_path / "thesis.txt").write_text("")
     with pytest.raises(OutputError, match=r"found thesis\.txt"):
@@ -565,13 +565,13 @@ def test_a_folder_with_other_files_is_not_used(
     ],
 )
 def test_what_does_not_exist_is_refused(
-    options: dict[str, str], message: str, corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+    options: dict[str, str], message: str, corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path: Path
 ) -> None:
     with pytest.raises(UsageError, match=message):
         run(corpus, settings, recipe, tmp_path / "run", **options)
 
 
-def test_single_turns_cannot_be_learnt_from(settings: Settings, recipe: Recipe, tmp_path: Path) -> None:
+def test_single_turns_cannot_be_learnt_from(settings: Structure, recipe: Recipe, tmp_path: Path) -> None:
     turn = ds.Turn("A", "Hi.")
     alone = Corpus.of([ds.Dialogue((turn,), id=split, split=split) for split in ("train", "validation")])
     with pytest.raises(TrainingError, match="two turns or more in 'train'"):
@@ -579,7 +579,7 @@ def test_single_turns_cannot_be_learnt_from(settings: Settings, recipe: Recipe, 
 
 
 def test_validate_sees_the_model_of_the_epoch(
-    corpus: Corpus, settings: Settings, recipe: Recipe, tmp_path: Path
+    corpus: Corpus, settings: Structure, recipe: Recipe, tmp_path: Path
 ) -> None:
     names: list[str] = []
 

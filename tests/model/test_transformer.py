@@ -8,7 +8,7 @@ import torch
 from tests.model.samples import batch_of, network, tiny
 from torch import nn
 
-from dialoscope.model.settings import Norm, Settings
+from dialoscope.model.structure import Norm, Structure
 from dialoscope.model.transformer import DecoderLayer, EncoderLayer, Heads, positions
 
 BASE = replace(tiny("overlap-transformer"), width=12, embedding=12, heads=3, dropout=0.0)
@@ -22,7 +22,7 @@ def copy_heads(ours: Heads, library: nn.MultiheadAttention) -> None:
         library.out_proj.load_state_dict(ours.out.state_dict())
 
 
-def sizes(settings: Settings) -> dict[str, object]:
+def sizes(settings: Structure) -> dict[str, object]:
     return {"dim_feedforward": 48, "dropout": 0.0, "batch_first": True, "norm_first": settings.norm == "pre"}
 
 

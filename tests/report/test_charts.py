@@ -129,11 +129,6 @@ def test_a_grid_of_another_shape_is_refused() -> None:
         charts.heatmap(["a"], ["x", "y"], [[1]], **WORDS)
 
 
-def test_a_logarithmic_axis_gets_exponents() -> None:
-    layout = charts.lines([1, 10], {"a": [1, 2]}, x=Axis(range=(1, 100), is_log=True), **WORDS).figure["layout"]
-    assert layout["xaxis"]["range"] == [0, 2]
-
-
 def test_a_long_name_is_wrapped_and_cut() -> None:
     shown = charts.label("one two three four five six", width=10)
     assert shown == "one two<br>three …"

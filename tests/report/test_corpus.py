@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialoscope.corpus.dialogue import Corpus, Dialogue, Turn
+from dialoscope.corpus.summary import summarise
 from dialoscope.report import Chart, Facts, Section, Table, Transcript
-from dialoscope.report.corpus import EXAMPLE_TURNS, corpus_section, length_bins
+from dialoscope.report.corpus import EXAMPLE_TURNS, examples_of, length_bins, section_of
 
 IGNORED = {"/home/ada/demo/readme.txt": "not a dialogue file", "/home/ada/demo/notes/todo.txt": "empty"}
 
@@ -26,7 +27,7 @@ def corpus() -> Corpus:
 
 @pytest.fixture
 def shown(corpus: Corpus) -> Section:
-    return corpus_section(corpus)
+    return section_of(summarise(corpus), examples=list(examples_of(corpus)))
 
 
 def _table(section: Section, name: str) -> Table:
@@ -81,7 +82,8 @@ def test_a_turn_of_an_example_is_tagged_with_its_labels(shown: Section) -> None:
 
 
 def test_a_long_example_is_cut_and_says_so() -> None:
-    shown = corpus_section(Corpus.of([_dialogue(1, "train", 40)]))
+    corpus = Corpus.of([_dialogue(1, "train", 40)])
+    shown = section_of(summarise(corpus), examples=list(examples_of(corpus)))
     example = next(block for block in shown.blocks if isinstance(block, Transcript))
     assert len(example.turns) == EXAMPLE_TURNS
     assert example.title == "d1, train, the first 12 of 40 turns"
@@ -93,7 +95,7 @@ def test_the_origin_names_the_corpus_and_its_fingerprint(corpus: Corpus, shown: 
 
 
 def test_a_corpus_without_dialogues_has_a_section_too() -> None:
-    shown = corpus_section(Corpus.of([]))
+    shown = section_of(summarise(Corpus.of([])))
     assert shown.verdict is not None
     assert shown.verdict.headline == "dialogues, 0 turns in 0 splits"
 

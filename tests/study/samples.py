@@ -157,9 +157,7 @@ class ItemsResult(FakeResult):
         return dict(self.numbers)
 
 
-def items_result(
-    folder: Path, numbers: Mapping[str, Items], *, origin: Origin | None = None, **options: Any
-) -> Path:
+def items_result(folder: Path, numbers: Mapping[str, Items], *, origin: Origin | None = None, **options: Any) -> Path:
     """The folder of a result of these items."""
     result = ItemsResult(
         settings=FakeSettings(**options), parts={}, used="All.", counts=skipped(), ids=(), values={}, numbers=numbers,
@@ -243,5 +241,3 @@ def interrupt(patch: pytest.MonkeyPatch, name: str) -> None:
 def of_one_split(corpus: Corpus, dialogues: int) -> Corpus:
     """The first dialogues of a corpus, in one split."""
     return Corpus.of([dialogue._replace(split="all") for dialogue in corpus[:dialogues]], name="small")
-
-

@@ -173,7 +173,10 @@ def test_items_of_one_name_are_told_apart(tmp_path: Path) -> None:
 
 def test_correlations_with_people_are_compared_on_the_same_ratings_only(tmp_path: Path) -> None:
     rated, path = [1.0, 2.0, 3.0, 4.0], "m/s/spearman"
-    first, second = people(tmp_path / "a", {path: [1, 2, 3, 4]}, rated), people(tmp_path / "b", {path: [4, 3, 2, 1]}, rated)
+    first, second = (
+        people(tmp_path / "a", {path: [1, 2, 3, 4]}, rated),
+        people(tmp_path / "b", {path: [4, 3, 2, 1]}, rated),
+    )
     (change,) = compare(first, second).changes
     assert (change.first, change.second) == (1.0, -1.0)
     assert change.difference.value == -2.0
@@ -227,8 +230,9 @@ TASKS = [f"T{number}" for number in range(18)]
     ("dialogues", "level", "said"),
     [
         # Of 10 dialogues the least p-value is 2^-9; of 36 numbers that is 0.07.
-        (10, "cannot_tell", "0 of 36 numbers changed significantly: no change was found, and none could have been found "
-                            "with 10 dialogues."),
+        (10, "cannot_tell",
+         "0 of 36 numbers changed significantly: no change was found, and none could have been found "
+         "with 10 dialogues."),
         (12, "concern", "36 of 36 numbers are significantly worse than before."),
         (40, "concern", "36 of 36 numbers are significantly worse than before."),
     ],
@@ -461,7 +465,10 @@ def test_what_is_in_one_of_both_only_and_what_was_set_otherwise_is_said(tmp_path
 
 
 def test_other_test_sets_and_versions_are_said_but_not_what_decides_nothing(tmp_path: Path) -> None:
-    origins = [Origin("c@1", {"sets": "p", "models": "x"}, 0, "0.1"), Origin("c@1", {"sets": "q", "models": "y"}, 0, "0.2")]
+    origins = [
+        Origin("c@1", {"sets": "p", "models": "x"}, 0, "0.1"),
+        Origin("c@1", {"sets": "q", "models": "y"}, 0, "0.2"),
+    ]
     folders = [
         attention(tmp_path / str(number), "m", [1.0], [1.0], origin=origin, batch_size=number + 1)
         for number, origin in enumerate(origins)
@@ -474,5 +481,7 @@ def test_other_test_sets_and_versions_are_said_but_not_what_decides_nothing(tmp_
 def test_results_of_other_questions_share_nothing(tmp_path: Path, small: Corpus) -> None:
     first = overlap(tmp_path / "a", {"d#2": 1.0})
     run({"corpora": {"small": "x"}, "overlap": {}}, tmp_path / "s", corpora={"small": small})
-    with pytest.raises(UsageError, match="share no result: one has attention on c; the other corpus on small, overlap on"):
+    with pytest.raises(
+        UsageError, match="share no result: one has attention on c; the other corpus on small, overlap on"
+    ):
         compare(first, tmp_path / "s")

@@ -100,4 +100,6 @@ def test_models_that_are_there_are_not_opened_by_a_dry_run(study: Study, small: 
     weights = best / "weights.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
     plan = {"corpora": {"small": "x"}, "models": {"m": str(best)}, "attention": {"limit": 3}}
-    assert [row["state"] for row in planned(plan, tmp_path / "s", corpora={"small": small})] == ["done", "to do"][1:] * 2
+    assert [row["state"] for row in planned(plan, tmp_path / "s", corpora={"small": small})] == ["done", "to do"][
+        1:
+    ] * 2

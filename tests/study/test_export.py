@@ -33,9 +33,7 @@ ATTENTION = {
 }
 PROBE = {"base/A/f1": Score(0.75, 12, (0.7, 0.8)), "bag_of_words/A/f1": Score(0.5, 12, (0.4, 0.6))}
 VERDICTS: dict[str, list[dict[str, Any]]] = {
-    "overlap": [
-        {"level": "concern", "text": "25 % leak.", "scores": ["ratio/test/share_over_0.8"], "against": None}
-    ],
+    "overlap": [{"level": "concern", "text": "25 % leak.", "scores": ["ratio/test/share_over_0.8"], "against": None}],
     "attention": [
         {"level": "good", "text": "Ours chooses.", "scores": ["org_ours/rare-end/das_ratio_of_means"], "against": None},
         {"level": "cannot_tell", "text": "Base?", "scores": ["base/original/perplexity"], "against": None},

@@ -61,7 +61,10 @@ def outcome(results: list[StoredResult], **gate: Any) -> list[tuple[bool, float 
     [
         ({"score": "ratio/test/share_over_0.8", "max": 0.2}, [(True, 0.2)]),
         ({"score": "ratio/test/share_over_0.8", "max": 0.19}, [(False, 0.2)]),
-        ({"score": "ratio/test/identical_share", "instrument": "overlap-chats", "min": 0.05, "max": 0.2}, [(True, 0.1)]),
+        (
+            {"score": "ratio/test/identical_share", "instrument": "overlap-chats", "min": 0.05, "max": 0.2},
+            [(True, 0.1)],
+        ),
         ({"score": "org_ours/random-0.7/das_ratio", "max": 1}, [(False, 1.1)]),
         ({"score": "org_ours/random-0.5/das_ratio", "max": 1}, [(True, 0.9)]),
         ({"score": "org_ours/random-0.5/das_ratio", "max": 1, "bound": "high"}, [(False, 1.05)]),

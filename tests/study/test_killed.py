@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -86,10 +87,8 @@ def run_in(server: subprocess.Popen[str], folder: Path, kill_after: float | None
     child = int(server.stdout.readline())
     if kill_after is not None:
         time.sleep(kill_after)
-        try:
+        with suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
     return int(server.stdout.readline())
 
 

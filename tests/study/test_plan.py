@@ -34,7 +34,10 @@ def test_questions_are_those_named_or_those_with_a_table(table: dict[str, Any], 
 
 def test_a_question_may_be_asked_twice_under_names_of_its_own() -> None:
     plan = plan_of({**WITH_MODEL, "probe": [{"limit": 7, "name": "few"}, {}]})
-    assert [(task.asked, task.settings.to_dict()["limit"]) for task in plan.tasks[1:]] == [("few", 7), ("probe-2", None)]
+    assert [(task.asked, task.settings.to_dict()["limit"]) for task in plan.tasks[1:]] == [
+        ("few", 7),
+        ("probe-2", None),
+    ]
 
 
 def test_names_are_taken_out_before_the_settings_are_made() -> None:
@@ -71,7 +74,10 @@ def test_paths_are_found_beside_the_toml_and_names_stay_names(file: Callable[[st
     assert plan.tasks[-1].settings.to_dict()["split"] == "test"
     assert plan.corpora["mine"].path == (str(here / "chats.jsonl"),)
     assert plan.corpora["built"].path == ("concierge",)
-    assert (plan.corpora["two"].train, plan.corpora["two"].test) == ((str(here / "chats.jsonl"),), (str(here / "test"),))
+    assert (plan.corpora["two"].train, plan.corpora["two"].test) == (
+        (str(here / "chats.jsonl"),),
+        (str(here / "test"),),
+    )
     assert (plan.models["ours"].path, plan.models["hub"].path) == (str(here / "ours"), "org/ours")
 
 

@@ -28,7 +28,7 @@ LEADING_NOWHERE = """[...document.querySelectorAll('a[href^="#"]')].map(a => a.g
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What `dialoscope demo` says, of few conversations."""
-    pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[models]'")
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[hf]'")
     pytest.importorskip("chitchat_dataset", reason="chitchat is not installed: pip install 'dialoscope[demo]'")
     out = tmp_path_factory.mktemp("demo") / "demo"
     done = CliRunner().invoke(app, ["demo", "--out", str(out), "--dialogues", "60", "--json"])

@@ -11,6 +11,7 @@ from typing import NoReturn
 import typer
 
 from dialoscope.cli import corpus, demo, distract, engage, metrics, model, overlap, probe, study, train
+from dialoscope.cli.arguments import epilog
 from dialoscope.cli.console import complain, let_threads_sleep
 from dialoscope.errors import DialoscopeError
 
@@ -18,10 +19,9 @@ INTERRUPTED = 130  # what shells expect after Ctrl-C
 
 app = typer.Typer(
     name="dialoscope",
-    help="Does the model read its context, and is the benchmark honest?",
-    epilog="Try: dialoscope demo  ·  dialoscope corpus show concierge",
+    help="Check whether test data leaks into training, and whether a dialogue model uses the conversation.",
+    epilog=epilog("demo", "overlap measure concierge"),
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,  # bugs keep their plain traceback
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -30,11 +30,9 @@ app.add_typer(overlap.app, name="overlap")
 app.add_typer(distract.app, name="distract")
 app.add_typer(probe.app, name="probe")
 app.add_typer(engage.app, name="engage")
-app.command(name="metrics", epilog=metrics.EPILOG)(metrics.metrics)
-app.command(name="train", epilog=train.EPILOG)(train.train)
-app.command(name="presets", epilog=train.PRESETS_EPILOG)(train.presets)
-app.command(name="perplexity", epilog=model.PERPLEXITY_EPILOG)(model.perplexity)
-app.command(name="generate", epilog=model.GENERATE_EPILOG)(model.generate)
+app.add_typer(metrics.app, name="metrics")
+train.add_commands(app)
+model.add_commands(app)
 study.add_commands(app)
 demo.add_command(app)
 
@@ -57,7 +55,7 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a terminal that cannot show … shows ?
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name="dialoscope", standalone_mode=False)
         if code == INTERRUPTED:  # Typer may have caught it first
             complain("stopped")
     except DialoscopeError as error:

@@ -10,10 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
-from rich.text import Text
 
 from dialoscope.progress import Progress as OnProgress
 
@@ -22,7 +18,7 @@ if TYPE_CHECKING:
     from dialoscope.corpus import Corpus
     from dialoscope.report.result import Result
 
-LONGEST_NAME = 16  # characters of a first column that is never broken, so that names can be copied
+LONGEST_NAME = 24  # characters of a first column that is never broken, so that names can be copied
 
 # Options that mean the same in every command.
 Paths = Annotated[
@@ -62,6 +58,10 @@ def print_json(data: Mapping[str, Any]) -> None:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:
     """Print a table for people; numbers stand right, and text is never read as markup."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     from dialoscope.corpus.text import printable
 
     table = Table(
@@ -93,6 +93,9 @@ def _written(cell: Any) -> str:
 @contextmanager
 def progress_bar(label: str, *, quiet: bool) -> Iterator[OnProgress | None]:
     """A bar on standard error while something runs; none where nobody is looking."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
         yield None
@@ -111,6 +114,8 @@ def progress_bar(label: str, *, quiet: bool) -> Iterator[OnProgress | None]:
 @contextmanager
 def working(label: str, *, quiet: bool) -> Iterator[None]:
     """A sign of life on standard error while one long call runs that cannot say how far it is."""
+    from rich.console import Console
+
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
         yield
@@ -159,7 +164,8 @@ def finish(result: Result, output: Output, *, next_command: str) -> None:
         print_json(result.to_dict())
         return
     for verdict in result.verdicts():
-        typer.echo(f"{MARKS[verdict.level]} {verdict.text}")
+        mark = MARKS[verdict.level]
+        typer.echo(verdict.text if verdict.text.startswith(mark) else f"{mark} {verdict.text}")
     typer.echo(result.used)
     for reason, count in result.counts.get("skipped", {}).items():
         typer.echo(f"Skipped: {count:,} x {reason}")

@@ -1,81 +1,83 @@
-"""`dialoscope metrics`: score responses against references, and against another system's."""
+"""`dialoscope metrics`: score responses against references, and against other systems' responses."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import dataclass
+from shlex import quote
 from typing import Annotated
 
 import typer
 
-from dialoscope.cli.console import Json, Quiet, print_json, print_table, working
-from dialoscope.errors import UsageError
-from dialoscope.metrics import DEFAULT_METRICS, METRICS, score_files
+from dialoscope.cli.arguments import Output, Printing, add_named, command, epilog
+from dialoscope.cli.console import check_output, finish, print_json, print_table, working
+from dialoscope.metrics.settings import GROUPED, MetricsSettings
+from dialoscope.settings import BaseSettings, option
 
-EPILOG = "Try: dialoscope metrics hyp.txt ref.txt  ·  dialoscope metrics a.jsonl ref.jsonl --compare b.jsonl --json"
+app = typer.Typer(
+    help="Score responses against references, and compare systems.",
+    epilog=epilog("metrics measure said.jsonl said.jsonl", "metrics list"),
+    no_args_is_help=True,
+)
+Hypotheses = Annotated[
+    str, typer.Argument(help="Responses: text (one a line), JSONL or Parquet.", metavar="HYPOTHESES")
+]
+References = Annotated[str, typer.Argument(help="References, in the same order.", metavar="REFERENCES")]
 
 
-def metrics(
-    hypotheses: Annotated[
-        Path | None, typer.Argument(help="Responses: text (one a line), JSONL or Parquet.", metavar="HYPOTHESES")
-    ] = None,
-    references: Annotated[
-        Path | None, typer.Argument(help="References, in the same order.", metavar="REFERENCES")
-    ] = None,
-    names: Annotated[
-        str, typer.Option("--metrics", help="Names separated by commas, or 'all'. What there is: --list.")
-    ] = ",".join(DEFAULT_METRICS),
-    compare: Annotated[Path | None, typer.Option("--compare", help="Another system's responses.")] = None,
-    column: Annotated[str | None, typer.Option("--column", help="Column of the responses.")] = None,
-    reference_column: Annotated[str | None, typer.Option("--reference-column", help="Of the references.")] = None,
-    dialogue_column: Annotated[
-        str | None, typer.Option("--dialogue-column", help="Whole dialogues are resampled, not single responses.")
-    ] = None,
-    tokeniser: Annotated[str, typer.Option("--tokeniser", help="sacreBLEU's 13a, or a paper's.")] = "13a",
-    lowercase: Annotated[bool, typer.Option("--lowercase", help="Compare without case.")] = False,
-    interval: Annotated[str, typer.Option("--interval", help="jackknife, percentile or bca.")] = "jackknife",
-    test: Annotated[str, typer.Option("--test", help="With --compare: randomisation or bootstrap.")] = "randomisation",
-    resamples: Annotated[int, typer.Option("--resamples", min=100, help="Of the bootstrap and the test.")] = 10_000,
-    seed: Annotated[int, typer.Option("--seed", help="Same seed, same intervals.")] = 0,
-    is_listing: Annotated[
-        bool, typer.Option("--list", help="List the metrics, their units and what they are.")
-    ] = False,
-    json: Json = False,
-    quiet: Quiet = False,
+@dataclass(frozen=True, kw_only=True)
+class Against(BaseSettings):
+    """Other systems to compare with."""
+
+    against: tuple[str, ...] = option(
+        (), "Another system's responses to the same references.", group="Data", metavar="[NAME=]FILE", is_repeated=True
+    )
+
+    def by_name(self) -> dict[str, str]:
+        """Files by name; one without a name is called as it is."""
+        named: dict[str, str] = {}
+        for word in self.against:
+            add_named(named, word, "against")
+        return named
+
+
+def measure(
+    hypotheses: Hypotheses, references: References, against: Against, settings: MetricsSettings, output: Output
 ) -> None:
-    """Score responses against references: every number with its n, its interval and its signature."""
-    if is_listing:
-        list_metrics(json=json)
-        return
-    if hypotheses is None or references is None:
-        raise UsageError("metrics needs two files, HYPOTHESES and REFERENCES. See: dialoscope metrics --help")
-    with working("scoring", quiet=quiet or json):
-        result = score_files(
-            hypotheses,
-            references,
-            metrics=list(METRICS) if names == "all" else names.replace(",", " ").split(),
-            compare=compare,
-            column=column,
-            reference_column=reference_column,
-            dialogue_column=dialogue_column,
-            tokeniser=tokeniser,
-            lowercase=lowercase,
-            interval=interval,
-            test=test,
-            resamples=resamples,
-            seed=seed,
-        )
-    if json:
-        print_json(result.to_dict())
-        return
-    heading, *rows = result.table()
-    print_table(heading, rows)
-    for note in result.notes:
-        typer.echo(note)
+    """Score responses against references: every number with its n and its interval."""
+    others = against.by_name()
+    check_output(output, [hypotheses, references, *others.values()])
+    from dialoscope.metrics.measure import measure as measure_metrics
+
+    with working("scoring", quiet=output.is_quiet):
+        result = measure_metrics(hypotheses, references, against=others, settings=settings)
+    files = f"{quote(hypotheses)} {quote(references)}"
+    compared = f"dialoscope report {quote(output.out)}" if output.out else f"dialoscope metrics measure {files} --out m"
+    alone = f"dialoscope metrics measure {files} --against OTHER"
+    finish(result, output, next_command=compared if others else alone)
 
 
-def list_metrics(*, json: bool) -> None:
-    """Every metric with its unit and what it is."""
-    if json:
-        print_json({"metrics": {name: {"unit": one.unit, "about": one.about} for name, one in METRICS.items()}})
+def show_list(printing: Printing) -> None:
+    """List the metrics with their groups and units."""
+    from dialoscope.metrics.score import METRICS
+
+    if printing.json:
+        shown = {
+            name: {"group": group, "unit": METRICS[name].unit, "about": METRICS[name].about}
+            for group, names in GROUPED.items()
+            for name in names
+        }
+        print_json({"metrics": shown})
         return
-    print_table(("metric", "unit", "what it is"), [(name, one.unit, one.about) for name, one in METRICS.items()])
+    for group, names in GROUPED.items():
+        rows = [(name, METRICS[name].unit, METRICS[name].about) for name in names]
+        print_table(("metric", "unit", "meaning"), rows, title=group)
+    typer.echo("Next: dialoscope metrics measure HYPOTHESES REFERENCES --metrics NAME,NAME")
+
+
+command(
+    app,
+    "measure",
+    measure,
+    examples=["metrics measure said.txt meant.txt", "metrics measure a.jsonl meant.jsonl --against b.jsonl --out m"],
+)
+command(app, "list", show_list, examples=["metrics list", "metrics list --json"])

@@ -1,167 +1,173 @@
-"""`dialoscope generate` and `dialoscope perplexity`: ask any model about a corpus."""
+"""`dialoscope generate`, `dialoscope perplexity` and `dialoscope presets`."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
-import orjson
 import typer
 
-from dialoscope.cli.console import (
-    Format,
-    Json,
-    Limit,
-    OnErrorOption,
-    Quiet,
-    Seed,
-    load_corpus,
-    print_json,
-    print_table,
-    progress_bar,
-)
-from dialoscope.cli.train import ContextTurns, Device
+from dialoscope.cli.arguments import LAST_GROUP, Corpus, Models, Output, Printing, Reading, command
+from dialoscope.cli.console import check_output, finish, print_json, print_table, progress_bar
 from dialoscope.errors import UsageError
+from dialoscope.model.settings import GenerateSettings, PerplexitySettings
+from dialoscope.settings import option
 
 if TYPE_CHECKING:
-    from dialoscope.model import DialogueModel
+    from dialoscope.model.presets import Preset
+    from dialoscope.model.protocol import DialogueModel
 
-GENERATE_EPILOG = (
-    "Try: dialoscope generate run concierge --out said.jsonl  ·  then: dialoscope metrics said.jsonl said.jsonl"
-)
-PERPLEXITY_EPILOG = (
-    "Try: dialoscope perplexity run concierge --split test  ·  "
-    "… perplexity HuggingFaceTB/SmolLM2-135M chats.jsonl --split all --json"
-)
 
-BEAMS = 4  # of beam search, where nothing else is asked for
+@dataclass(frozen=True, kw_only=True)
+class FileOutput(Output):
+    """Where the responses go."""
 
-Model = Annotated[
-    str, typer.Argument(help="A folder written by dialoscope train, or a Hugging Face path or name.", metavar="MODEL")
-]
-CorpusArgument = Annotated[str, typer.Argument(help="A file, a folder or a name.", metavar="CORPUS")]
-SplitOption = Annotated[str, typer.Option("--split", help="Which split (several: validation,test).")]
+    out: str | None = option(
+        None, "JSONL file: dialogue, context, hypothesis, reference.", group=LAST_GROUP, metavar="FILE"
+    )
+    overwrite: bool = option(False, "Replace an earlier file.", group=LAST_GROUP)
+    json: bool = option(False, "Print counts as JSON.", group=LAST_GROUP)
+
+
+def perplexity(corpus: Corpus, models: Models, settings: PerplexitySettings, reading: Reading, output: Output) -> None:
+    """Measure how well models predict the responses: perplexity of a token, with an interval over dialogues."""
+    paths = models.by_name()
+    check_models(paths)
+    check_output(output, [*(corpus or ()), *reading.paths, *paths.values()])
+    from dialoscope.model.perplexity import perplexity as measure_perplexity
+
+    data = reading.load(corpus, output)
+    with progress_bar("reading responses", quiet=output.is_quiet) as progress:
+        is_quiet = hides_bars(output)
+        result = measure_perplexity(data, models=paths, settings=settings, progress=progress, quiet=is_quiet)
+    first = quote(next(iter(paths.values())))
+    finish(result, output, next_command=f"dialoscope generate {reading.words(corpus)} --model {first} --out said.jsonl")
+
+
+def generate(corpus: Corpus, models: Models, settings: GenerateSettings, reading: Reading, output: FileOutput) -> None:
+    """Let a model answer every context of a split; the same settings give the same responses."""
+    paths = models.by_name()
+    check_models(paths)
+    if len(paths) > 1:
+        raise UsageError("generate asks one model: give --model once.")
+    out = output.required("a JSONL file")
+    check_output(output, [*(corpus or ()), *reading.paths, *paths.values()])
+    from dialoscope.model.generate import generate as generate_responses
+
+    data = reading.load(corpus, output)
+    path = next(iter(paths.values()))
+    with progress_bar("answering", quiet=output.is_quiet) as progress:
+        written = generate_responses(data, path, settings=settings, progress=progress, quiet=hides_bars(output))
+        count = written.save(out, overwrite=output.overwrite)
+    name = written.asked.model.name
+    if output.json:
+        print_json({"responses": count, "model": name, "out": str(out), "used": written.used, **written.to_dict()})
+        return
+    typer.echo(f"{count:,} responses of {name} were written to {out}. {written.used}")
+    print_unread(written.to_dict())
+    typer.echo(f"Next: dialoscope metrics measure {quote(str(out))} {quote(str(out))}")
+
+
+def presets(printing: Printing) -> None:
+    """List the models of the papers: their parts, their training, and their numbers of weights."""
+    from dialoscope.model.loading import require_torch
+
+    require_torch("Counting weights")
+    from dialoscope.model.network import parameter_count
+    from dialoscope.model.presets import PRESETS
+
+    counts = {name: parameter_count(each.settings) for name, each in PRESETS.items()}
+    if printing.json:
+        print_json(
+            {
+                name: {
+                    "settings": each.settings.to_dict(),
+                    "recipe": each.recipe.to_dict(),
+                    "best_by": each.best_by,
+                    "paper": each.paper,
+                    "parameters": counts[name],
+                    "paper_millions": each.millions,
+                }
+                for name, each in PRESETS.items()
+            }
+        )
+        return
+    rows = []
+    for name, each in PRESETS.items():
+        structure, recipe = each.settings, each.recipe
+        attention = f"{structure.attention}{' UI' if structure.integration else ''}"
+        rate = f"{recipe.optimiser} {recipe.learning_rate:.0e}".replace("e-0", "e-").replace("e+00", "")
+        size = f"{structure.layers}×{structure.width}"
+        rows.append([name, structure.encoder, attention, size, rate, counts[name] / 1e6])
+    print_table(["preset", "encoder", "attention", "size", "rate", "M"], rows)
+    typer.echo(_about_sizes(PRESETS))
+    typer.echo("Next: dialoscope train CORPUS --preset NAME --out run")
+
+
+def _about_sizes(named: Mapping[str, Preset]) -> str:
+    """At which vocabularies the weights are counted, and what the paper counts."""
+    counted = {name: each for name, each in named.items() if each.millions is not None}
+    others = {each.settings.vocabulary for name, each in named.items() if name not in counted}
+    theirs = {each.settings.vocabulary for each in counted.values()}
+    words = [" or ".join(f"{size:,}" for size in sorted(sizes)) for sizes in (theirs, others)]
+    printed = ", ".join(f"{name} {each.millions:g}" for name, each in counted.items())
+    ours = f"M: million weights with {words[0]} words for {', '.join(counted)}; with {words[1]} for the others."
+    return f"{ours}\nTable 3 of the probe paper, for corpora of 13k and 16k words: {printed}."
+
+
+def check_models(paths: Mapping[str, str]) -> None:
+    """Refuse missing models before the corpus is read."""
+    from dialoscope.model.loading import check_model, require_torch
+
+    if not paths:
+        raise UsageError("Give a model with --model PATH.")
+    require_torch("A dialogue model")
+    for path in paths.values():
+        check_model(path)
+
+
+def hides_bars(output: Output) -> bool:
+    """Whether libraries show no bars of their own: where they were not wanted, or nobody looks."""
+    return output.is_quiet or not sys.stderr.isatty()
+
+
+def print_unread(found: Mapping[str, Any]) -> None:
+    """What a model was not asked about, and what it did not read, where there is any."""
+    from dialoscope.model.answers import in_words
+
+    if found["left_out"]:
+        typer.echo(f"Skipped: {in_words(found['left_out'])}")
+    if found["cut"] and found["cut"]["contexts"]:
+        typer.echo(f"Cut: {found['cut']['contexts']:,} contexts lost {found['cut']['turns']:,} of their oldest turns")
+    if found["unknown_share"]:
+        typer.echo(f"Unknown to the model: {found['unknown_share']:.1%} of the words")
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Add the commands to the root of the command line."""
+    command(
+        app,
+        "perplexity",
+        perplexity,
+        examples=["perplexity concierge --model run", "perplexity chats.jsonl --model HuggingFaceTB/SmolLM2-135M"],
+    )
+    command(
+        app,
+        "generate",
+        generate,
+        examples=["generate concierge --model run --out said.jsonl", "metrics measure said.jsonl said.jsonl"],
+    )
+    command(app, "presets", presets, examples=["presets", "presets --json"])
+
+
+# --- Used by commands that are still to be made from settings ---------------------------------------------------------
+
 BatchSize = Annotated[int, typer.Option("--batch-size", min=1, help="Contexts computed together.")]
 Dtype = Annotated[str, typer.Option("--dtype", help="float32 or bfloat16.")]
-ResponsesOption = Annotated[
-    str | None,
-    typer.Option("--responses", help="Of which speaker, or all. Usual: a chat model's assistant, where there is one."),
-]
-Window = Annotated[
-    int | None, typer.Option("--window", min=1, help="Tokens a Hugging Face model reads at once, if not its own limit.")
-]
-JoiningOption = Annotated[
-    str, typer.Option("--joining", help="Of a Hugging Face model's context: auto, chat (its template) or plain.")
-]
-SeparatorOption = Annotated[
-    str, typer.Option("--separator", help="Between plainly joined turns: auto, newline or eos (the end token).")
-]
-
-
-def perplexity(
-    model: Model,
-    corpus: CorpusArgument,
-    split: SplitOption = "test",
-    responses: ResponsesOption = None,
-    context_turns: ContextTurns = None,
-    window: Window = None,
-    joining: JoiningOption = "auto",
-    separator: SeparatorOption = "auto",
-    device: Device = "auto",
-    dtype: Dtype = "float32",
-    batch_size: BatchSize = 64,
-    limit: Limit = None,
-    seed: Seed = None,
-    format: Format = None,
-    on_error: OnErrorOption = "fail",
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """How well a model foresees a corpus's responses: perplexity of a token, with an interval over dialogues."""
-    from dialoscope.model import perplexity as measure
-    from dialoscope.model.loading import check_model
-
-    check_model(model)
-    quiet = quiet or json
-    reading = {"window": window, "joining": joining, "separator": separator}
-    data = load_corpus([corpus], format=format, on_error=on_error, split=split, limit=limit, seed=seed, quiet=quiet)
-    asked = _load(model, device=device, dtype=dtype, batch_size=batch_size, quiet=quiet, **reading)
-    which: dict[str, Any] = {"context_turns": context_turns, "responses": responses}
-    with progress_bar("reading responses", quiet=quiet) as progress:
-        found = measure(asked, data, **which, seed=seed or 0, progress=progress)
-    if json:
-        print_json(found.to_dict())
-        return
-    score = found.perplexity
-    value = score.value if score.value is not None else f"not computed: {score.reason}"
-    interval = f"[{score.interval[0]:,.2f}, {score.interval[1]:,.2f}]" if score.interval else score.interval_reason
-    rows = [[found.model, value, interval, score.n, found.dialogues, found.tokens]]
-    print_table(["model", "perplexity", "interval", "responses", "dialogues", "tokens"], rows)
-    typer.echo(score.signature)
-    _show_unread(found.to_dict())
-
-
-def generate(
-    model: Model,
-    corpus: CorpusArgument,
-    out: Annotated[Path, typer.Option("--out", help="JSONL file: dialogue, context, hypothesis, reference.")],
-    split: SplitOption = "test",
-    method: Annotated[str, typer.Option("--method", help="greedy, beam or sample.")] = "greedy",
-    beams: Annotated[int, typer.Option("--beams", min=1, help="Of beam search.")] = BEAMS,
-    temperature: Annotated[float, typer.Option("--temperature", min=0.01, help="Of sampling.")] = 1.0,
-    top_k: Annotated[int, typer.Option("--top-k", min=0, help="Of sampling; 0: all words.")] = 0,
-    top_p: Annotated[float, typer.Option("--top-p", min=0, max=1, help="Of sampling.")] = 1.0,
-    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Of a response.")] = 40,
-    responses: ResponsesOption = None,
-    context_turns: ContextTurns = None,
-    window: Window = None,
-    joining: JoiningOption = "auto",
-    separator: SeparatorOption = "auto",
-    device: Device = "auto",
-    dtype: Dtype = "float32",
-    batch_size: BatchSize = 64,
-    limit: Limit = None,
-    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Of sampling.")] = None,
-    format: Format = None,
-    on_error: OnErrorOption = "fail",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file that is there.")] = False,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Let a model answer every context of a split; deterministic, sampling under its --seed."""
-    from dialoscope.files import whole_file
-    from dialoscope.model import Decoding, respond
-    from dialoscope.model.loading import check_model
-
-    check_model(model)
-    quiet = quiet or json
-    reading = {"window": window, "joining": joining, "separator": separator}
-    sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed or 0}
-    decoding = Decoding(method, beams=beams, max_tokens=max_tokens, **sampling)  # type: ignore[arg-type]
-    if method != "sample" and (temperature, top_k, top_p, seed) != (1.0, 0, 1.0, None):
-        raise UsageError("--temperature, --top-k, --top-p and --seed are of sampling. Give --method sample with them.")
-    if method != "beam" and beams != BEAMS:
-        raise UsageError("--beams is of beam search. Give --method beam with it.")
-    data = load_corpus([corpus], format=format, on_error=on_error, split=split, limit=limit, quiet=quiet)
-    asked = _load(model, device=device, dtype=dtype, batch_size=batch_size, quiet=quiet, **reading)
-    count = 0
-    which: dict[str, Any] = {"context_turns": context_turns, "responses": responses}
-    with (
-        whole_file(out, overwrite=overwrite) as unfinished,
-        unfinished.open("wb") as file,
-        progress_bar("answering", quiet=quiet) as progress,
-    ):
-        written = respond(asked, data, decoding=decoding, **which, progress=progress)
-        for record in written:
-            file.write(orjson.dumps(record) + b"\n")
-            count += 1
-    if json:
-        print_json({"responses": count, "model": asked.name, "out": str(out), **written.to_dict()})
-        return
-    typer.echo(f"{count:,} responses of {asked.name} written to {out}")
-    _show_unread(written.to_dict())
 
 
 def _load(model: str, *, quiet: bool, **options: Any) -> DialogueModel:
@@ -169,18 +175,6 @@ def _load(model: str, *, quiet: bool, **options: Any) -> DialogueModel:
     from dialoscope.model import load
 
     return load(model, quiet=quiet or not sys.stderr.isatty(), **options)
-
-
-def _show_unread(found: dict[str, Any]) -> None:
-    """What a model was not asked about, and what it did not read, where there is any."""
-    from dialoscope.model.answers import in_words
-
-    if found["left_out"]:
-        typer.echo(f"left out: {in_words(found['left_out'])}")
-    if found["cut"] and found["cut"]["contexts"]:
-        typer.echo(f"cut: {found['cut']['contexts']:,} contexts lost {found['cut']['turns']:,} of their oldest turns")
-    if found["unknown_share"]:
-        typer.echo(f"unknown: {found['unknown_share']:.1%} of words")
 
 
 def load_models(given: Sequence[str], **options: Any) -> dict[str, DialogueModel]:

@@ -1,19 +1,29 @@
-"""Any dialogue corpus in, one form out: dialogues as Arrow columns."""
+"""Reads dialogue datasets into one form: dialogues as Arrow columns.
 
-from dialoscope.corpus.dialogue import Corpus, Dialogue, Turn
-from dialoscope.corpus.generate import generate
-from dialoscope.corpus.load import from_dataset, load
-from dialoscope.corpus.split import resplit
-from dialoscope.corpus.summary import CorpusSummary, summarise
-from dialoscope.corpus.turns import Sample, Samples, merge_turns, samples
-from dialoscope.corpus.write import write
+Names are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dialoscope.lazy import make_lazy
+
+if TYPE_CHECKING:
+    from dialoscope.corpus.dialogue import Corpus, Dialogue, Turn
+    from dialoscope.corpus.generate import generate
+    from dialoscope.corpus.load import from_dataset, load
+    from dialoscope.corpus.split import resplit
+    from dialoscope.corpus.summary import CorpusSummary as CorpusSummary
+    from dialoscope.corpus.summary import summarise
+    from dialoscope.corpus.turns import Sample as Sample
+    from dialoscope.corpus.turns import Samples as Samples
+    from dialoscope.corpus.turns import merge_turns, samples
+    from dialoscope.corpus.write import write
 
 __all__ = [
     "Corpus",
-    "CorpusSummary",
     "Dialogue",
-    "Sample",
-    "Samples",
     "Turn",
     "from_dataset",
     "generate",
@@ -24,3 +34,30 @@ __all__ = [
     "summarise",
     "write",
 ]
+make_lazy(
+    __name__,
+    {
+        "dialogue": (
+            "Corpus",
+            "Dialogue",
+            "Turn",
+        ),
+        "generate": ("generate",),
+        "load": (
+            "from_dataset",
+            "load",
+        ),
+        "split": ("resplit",),
+        "summary": (
+            "CorpusSummary",
+            "summarise",
+        ),
+        "turns": (
+            "Sample",
+            "Samples",
+            "merge_turns",
+            "samples",
+        ),
+        "write": ("write",),
+    },
+)

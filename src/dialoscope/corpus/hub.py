@@ -1,4 +1,4 @@
-"""Hugging Face data sets: a hub name, or a folder written by `save_to_disk` (extra: hub)."""
+"""Hugging Face data sets: a hub name, or a folder written by `save_to_disk` (extra: datasets)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _open(name: str) -> Any:
     try:
         import datasets
     except ImportError as error:
-        raise MissingExtraError("Reading Hugging Face data sets", "hub") from error
+        raise MissingExtraError("Reading Hugging Face data sets", "datasets") from error
     try:
         return datasets.load_from_disk(name) if is_saved(Path(name)) else datasets.load_dataset(name)
     except Exception as error:  # the library raises dozens of kinds, from the network up

@@ -8,7 +8,7 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -31,6 +31,7 @@ from dialoscope.errors import CorpusError, MissingExtraError, UsageError, unknow
 from dialoscope.progress import Progress  # of bytes
 
 OnError = Literal["fail", "skip"]
+RECORDS = "records"  # the name of a corpus that comes from a list
 MOST_PROBLEMS = 100  # problems kept word by word; the counts are complete
 DATA_ENDING = re.compile(r"(\.ascii)?\.(jsonl|json|ndjson|csv|tsv|tab|txt|parquet|xml)$")
 NO_DATA = re.compile(
@@ -88,17 +89,24 @@ def load(
     >>> corpus = load("concierge", split="test")                # built in, no download   # doctest: +SKIP
 
     `on_error="fail"` stops at the first bad record with its file and line; `"skip"` counts bad records by reason in
-    `Corpus.skipped` and passes each to `on_problem`. `limit` stops after this many dialogues of each split.
+    `Corpus.skipped` and passes each to `on_problem`. `limit` stops after this many dialogues of each split. `train` and
+    `test` become one corpus of these two splits; of a source with several splits, the split of that name is taken.
     """
     if on_error not in ("fail", "skip"):
         raise unknown_name("value for on_error", str(on_error), ["fail", "skip"])
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
+        raise UsageError(f"limit takes a whole number of 1 or more, found {limit!r:.40}.")
     options = {"format": format, "on_error": on_error, "limit": limit, "progress": progress, "on_problem": on_problem}
     if train is not None or test is not None:
         if sources:
             raise UsageError("Give one corpus, or training and test data with train= and test=; not both.")
         corpus = _two_sides(train, test, name, options)
+    elif len(sources) == 1 and is_dataset(sources[0]):
+        corpus = from_dataset(sources[0], name=name or "dataset")
+    elif len(sources) == 1 and is_paths(sources[0]):
+        corpus = _load_paths(sources[0], name, **options)  # type: ignore[arg-type]
     elif len(sources) == 1 and is_records(sources[0]):
-        corpus = _load_records(sources[0], name or "records", options)  # type: ignore[arg-type]
+        corpus = _load_records(sources[0], name or RECORDS, options)  # type: ignore[arg-type]
     else:
         corpus = _load_paths(sources, name, **options)  # type: ignore[arg-type]
     return corpus if split is None else corpus.split(*(canonical(each) for each in split.replace(" ", "").split(",")))
@@ -107,6 +115,11 @@ def load(
 def is_records(source: object) -> bool:
     """Whether something is a list of records or dialogues rather than a path."""
     return isinstance(source, Sequence) and not isinstance(source, str | bytes | Path)
+
+
+def is_paths(source: object) -> bool:
+    """Whether something is a list of paths or names."""
+    return is_records(source) and bool(source) and all(isinstance(each, str | Path) for each in source)  # type: ignore[attr-defined]
 
 
 def _load_paths(
@@ -147,36 +160,64 @@ def _load_records(records: Sequence[Any], name: str, options: Mapping[str, Any])
     if all(isinstance(each, Dialogue) for each in records):
         return Corpus.of(records, name=name)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"{name}.jsonl"
+        # A folder of a fixed name: no split is read into the random name of the temporary one.
+        path = Path(folder) / RECORDS / f"{RECORDS}.jsonl"
+        path.parent.mkdir()
         try:
             path.write_bytes(b"".join(orjson.dumps(each) + b"\n" for each in records))
         except TypeError as error:
-            raise CorpusError(f"Records are what a line of JSON can hold; {error}.") from error
-        return _load_paths([path], name, **options)
+            raise CorpusError(f"A record holds what JSON can hold; {error}.") from error
+
+        def without_path(problem: str) -> str:
+            return problem.replace(f"{path}:", f"{name}, record ").replace(str(path), name)
+
+        on_problem = options["on_problem"]
+        told = None if on_problem is None else (lambda problem: on_problem(without_path(problem)))
+        try:
+            corpus = _load_paths([path], name, **{**options, "on_problem": told})
+        except CorpusError as error:
+            raise CorpusError(without_path(str(error))) from error
+        return replace(corpus, problems=tuple(map(without_path, corpus.problems)), ignored={})
 
 
 def _two_sides(train: Any, test: Any, name: str | None, options: Mapping[str, Any]) -> Corpus:
-    """Training and test data as one corpus: of a source with several splits, the split of that name."""
+    """Training and test data as one corpus."""
     if train is None or test is None:
-        raise UsageError(f"Give both train= and test=; {'train' if train is None else 'test'} is missing.")
-    sides = [_side(source, split, options) for source, split in ((train, "train"), (test, "test"))]
-    tables = [replace_split(side.table, split) for side, split in zip(sides, ("train", "test"), strict=True)]
-    skipped = Counter(sides[0].skipped) + Counter(sides[1].skipped)
+        raise UsageError(f"Give both train and test; {'train' if train is None else 'test'} is missing.")
+    sides = {split: _side(source, split, options) for split, source in (("train", train), ("test", test))}
+    tables = _with_distinct_ids({split: replace_split(side.table, split) for split, side in sides.items()})
+    skipped: Counter[str] = Counter()
+    for side in sides.values():
+        skipped.update(side.skipped)
     return Corpus(
         pa.concat_tables(tables),
-        name=name or f"{sides[0].name} and {sides[1].name}",
-        format=", ".join(dict.fromkeys(side.format for side in sides)),
+        name=name or " and ".join(side.name for side in sides.values()),
+        format=", ".join(dict.fromkeys(side.format for side in sides.values())),
         skipped=dict(skipped),
-        bad_records=sum(side.bad_records for side in sides),
-        problems=tuple(problem for side in sides for problem in side.problems),
-        ignored={file: why for side in sides for file, why in side.ignored.items()},
+        bad_records=sum(side.bad_records for side in sides.values()),
+        problems=tuple(problem for side in sides.values() for problem in side.problems)[:MOST_PROBLEMS],
+        ignored={file: reason for side in sides.values() for file, reason in side.ignored.items()},
     )
 
 
 def _side(source: Any, split: str, options: Mapping[str, Any]) -> Corpus:
-    is_several = is_records(source) and all(isinstance(each, str | Path) for each in source)
-    corpus = load(*(source if is_several else [source]), **options)
-    return corpus.split(split) if len(corpus.splits) > 1 and split in corpus.splits else corpus
+    """One side: several files are read whole; of one source with several splits, the split of that name is taken."""
+    corpus = source if isinstance(source, Corpus) else load(source, **options)
+    are_files = is_paths(source) and len(source) > 1 and all(Path(path).expanduser().is_file() for path in source)
+    return corpus if are_files or len(corpus.splits) == 1 else corpus.split(split)
+
+
+def _with_distinct_ids(tables: Mapping[str, pa.Table]) -> list[pa.Table]:
+    """Both sides' dialogues; where an id stands on both sides, all ids begin with the name of their split."""
+    ids = [set(table["id"].to_pylist()) for table in tables.values()]
+    if ids[0].isdisjoint(ids[1]):
+        return list(tables.values())
+    renamed = []
+    for split, table in tables.items():
+        at = table.schema.get_field_index("id")
+        names = pc.binary_join_element_wise(pa.scalar(split), table["id"], "/")
+        renamed.append(table.set_column(at, "id", names))
+    return renamed
 
 
 def replace_split(table: pa.Table, split: str) -> pa.Table:

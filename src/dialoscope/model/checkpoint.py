@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from dialoscope.errors import DialoscopeError, ModelError, OutputError, UsageError, unknown_name
 from dialoscope.files import whole_folder
-from dialoscope.model.settings import Settings
+from dialoscope.model.structure import Structure
 from dialoscope.model.vocabulary import Vocabulary
 from dialoscope.model.vouched import read_json, sha256, vouched_files
 from dialoscope.record import version
@@ -52,7 +52,7 @@ class Checkpoint:
 
     network: Seq2Seq
     vocabulary: Vocabulary
-    settings: Settings
+    settings: Structure
     preset: str = "custom"
     origin: Mapping[str, Any] = field(default_factory=dict)  # corpus, seed, recipe and what else the run was given
 
@@ -246,12 +246,12 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         raise ModelError(f"{path}: expected safetensors, found {' '.join(str(error).split())}.") from error
 
 
-def _settings(folder: Path, described: Mapping[str, Any], vocabulary: Vocabulary) -> Settings:
+def _settings(folder: Path, described: Mapping[str, Any], vocabulary: Vocabulary) -> Structure:
     given = described.get("settings")
     if not isinstance(given, dict):
         raise ModelError(f"{folder / MODEL}: expected 'settings' as a JSON object, found {type(given).__name__}.")
     try:
-        settings = Settings.from_dict(given)
+        settings = Structure.from_dict(given)
     except DialoscopeError as error:
         raise ModelError(f"{folder / MODEL}: {error}") from error
     if settings.vocabulary != len(vocabulary):
@@ -269,7 +269,7 @@ def _origin(folder: Path, described: Mapping[str, Any]) -> dict[str, Any]:
     return dict(origin)
 
 
-def _check_weights(folder: Path, weights: Tensors, settings: Settings) -> None:
+def _check_weights(folder: Path, weights: Tensors, settings: Structure) -> None:
     """Names and shapes against a network that takes no memory, for settings may ask for more than there is."""
     import torch
 
@@ -289,7 +289,7 @@ def _check_weights(folder: Path, weights: Tensors, settings: Settings) -> None:
             raise ModelError(f"{folder / WEIGHTS}: expected '{name}' to be {ours}, found {theirs}.")
 
 
-def _least_bytes(settings: Settings) -> int:
+def _least_bytes(settings: Structure) -> int:
     """Fewer than the weights of these settings take: what can be said of any number of layers without building them.
 
     Over the first, each layer of whatever reads, and of whatever writes, has 8 width² weights of 4 bytes at least.

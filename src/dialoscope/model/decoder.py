@@ -17,7 +17,7 @@ from dialoscope.model.attention import Scorer
 from dialoscope.model.batch import Output
 from dialoscope.model.encoder import Encoding
 from dialoscope.model.lstm import LSTM, Memory, State
-from dialoscope.model.settings import Settings
+from dialoscope.model.structure import Structure
 
 
 class Progress(NamedTuple):
@@ -39,7 +39,7 @@ class Progress(NamedTuple):
 class LSTMDecoder(nn.Module):
     """An LSTM that writes a response, with or without attention."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Structure) -> None:
         super().__init__()
         width, self.attention = settings.width, settings.attention
         self.steps_attend = settings.attention in ("token", "dynamic")

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from dialoscope.model.batch import Batch
 from dialoscope.model.lstm import LSTM, Memory, State
-from dialoscope.model.settings import Settings
+from dialoscope.model.structure import Structure
 
 
 class Encoding(NamedTuple):
@@ -27,7 +27,7 @@ class LSTMEncoder(nn.Module):
     second LSTM where there is one (H_m), else of the first.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Structure) -> None:
         super().__init__()
         self.forth = lstm_over(settings.embedding, settings)
         self.back = lstm_over(settings.embedding, settings) if settings.encoder == "bilstm" else None
@@ -58,7 +58,7 @@ class LSTMEncoder(nn.Module):
 class HierarchicalEncoder(nn.Module):
     """HRED: one LSTM reads each utterance by itself, another the utterances' vectors; its states are the memory."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Structure) -> None:
         super().__init__()
         self.utterance = lstm_over(settings.embedding, settings)
         self.context = lstm_over(settings.width, settings)
@@ -84,7 +84,7 @@ class HierarchicalEncoder(nn.Module):
         return last.new_zeros(len(length), last.shape[1]).index_copy(0, real, last)
 
 
-def lstm_over(inputs: int, settings: Settings) -> LSTM:
+def lstm_over(inputs: int, settings: Structure) -> LSTM:
     """An LSTM of these settings' size over vectors of that width."""
     return LSTM(inputs, settings.width, layers=settings.layers, dropout=settings.dropout)
 

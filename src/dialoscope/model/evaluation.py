@@ -13,7 +13,9 @@ from torch import nn
 
 from dialoscope.corpus import Corpus, Sample, samples
 from dialoscope.errors import unknown_name
-from dialoscope.metrics import METRICS, Options, Pairs, measure
+from dialoscope.metrics.options import Options
+from dialoscope.metrics.pairs import Pairs
+from dialoscope.metrics.score import METRICS, statistics_of
 from dialoscope.model.batching import batches, collate_all
 from dialoscope.model.examples import Examples
 from dialoscope.model.protocol import Decoding, DialogueModel
@@ -68,7 +70,7 @@ class Questions:
         """Any metrics of the same responses."""
         responses = model.generate(self.contexts, decoding=Decoding())
         pairs = Pairs(responses, [vocabulary.normalise(one) for one in self.references])
-        return {name: found.value() for name, found in measure(pairs, names, Options(lowercase=True)).items()}
+        return {name: found.value() for name, found in statistics_of(pairs, names, Options(lowercase=True)).items()}
 
 
 def further_metrics(

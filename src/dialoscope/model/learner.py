@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from dialoscope.errors import ModelError
 from dialoscope.model.batch import Batch, Output
-from dialoscope.model.settings import Recipe
+from dialoscope.model.structure import Recipe
 
 if TYPE_CHECKING:
     from accelerate import Accelerator

@@ -65,25 +65,56 @@ def open_models(
 ) -> dict[str, DialogueModel]:
     """Models by name: each may be a path, a hub name, a loaded model, or a (model, tokenizer) pair of transformers.
 
-    `reading` says how Hugging Face models read and encode contexts (see `load`).
+    `reading` says how Hugging Face models read and encode contexts (see `load`). Loaded models and pairs stay on their
+    device and keep their number type.
     """
-    if not isinstance(models, Mapping) or not models:
-        raise UsageError('Give models by name: models={"mine": "runs/mine"}.')
-    opened: dict[str, DialogueModel] = {}
-    for name, model in models.items():
+    if not isinstance(models, Mapping):
+        raise UsageError(f'Give models by name, models={{"mine": "runs/mine"}}; found {type(models).__name__}.')
+    if not models:
+        raise UsageError('There is no model. Give models by name: models={"mine": "runs/mine"}.')
+    for name in models:
+        if not isinstance(name, str) or not name:
+            raise UsageError(f"Names of models are texts, found {name!r}.")
+    for model in models.values():  # a mistyped path is reported before a large model is loaded
         if isinstance(model, str | Path):
-            how = {"device": options.device, "dtype": options.dtype, "batch_size": options.batch_size}
-            opened[name] = load(model, quiet=quiet, **how, **reading)
-        elif isinstance(model, tuple) and len(model) == 2:
-            from dialoscope.model.huggingface import wrap_pretrained
+            check_model(model)
+    return {name: open_model(model, options, name=name, quiet=quiet, **reading) for name, model in models.items()}
 
-            opened[name] = wrap_pretrained(*model, batch_size=options.batch_size, **reading)
-        elif hasattr(model, "log_likelihood") or hasattr(model, "encode"):
-            opened[name] = model
-        else:
-            wanted = "a path, a name, a loaded model or a (model, tokenizer) pair"
-            raise UsageError(f"models['{name}'] takes {wanted}, found {type(model).__name__}.")
-    return opened
+
+def open_model(
+    model: Any, options: ModelOptions, *, name: str = "model", quiet: bool = False, **reading: Any
+) -> DialogueModel:
+    """One model: a path, a hub name, a loaded model, or a (model, tokenizer) pair of transformers."""
+    if isinstance(model, str | Path):
+        how: dict[str, Any] = {"device": options.device, "dtype": options.dtype, "batch_size": options.batch_size}
+        return load(model, quiet=quiet, **how, **reading)
+    if isinstance(model, tuple | list):
+        if len(model) != 2 or not _is_network(model[0]) or not _is_tokenizer(model[1]):
+            kinds = ", ".join(type(each).__name__ for each in model)
+            raise UsageError(f"models['{name}'] takes a pair (model, tokenizer) of transformers, found ({kinds}).")
+        from dialoscope.model.huggingface import wrap_pretrained
+
+        return wrap_pretrained(*model, batch_size=options.batch_size, **reading)
+    if _is_network(model):
+        raise UsageError(f"models['{name}'] is a network without its tokenizer: give the pair (model, tokenizer).")
+    if _is_tokenizer(model) or not any(hasattr(model, method) for method in METHODS):
+        wanted = "a path, a hub name, a loaded model or a pair (model, tokenizer)"
+        raise UsageError(f"models['{name}'] takes {wanted}, found {type(model).__name__}.")
+    loaded: DialogueModel = model
+    return loaded
+
+
+METHODS = ("encode", "attend", "log_likelihood")  # what a loaded model can do: at least one of these
+
+
+def _is_network(model: object) -> bool:
+    """Whether this is a network of transformers, told without importing the library."""
+    return hasattr(model, "config") and hasattr(model, "forward")
+
+
+def _is_tokenizer(model: object) -> bool:
+    """Whether this is a tokenizer of transformers, told without importing the library."""
+    return hasattr(model, "convert_ids_to_tokens") and hasattr(model, "encode")
 
 
 def check_model(path_or_name: str | Path) -> None:
@@ -122,4 +153,4 @@ def choose_device(device: str) -> str:
 def require_torch(purpose: str) -> None:
     """Say what to install where PyTorch is missing."""
     if any(find_spec(name) is None for name in ("torch", "safetensors", "tokenizers", "accelerate")):
-        raise MissingExtraError(purpose, "models")
+        raise MissingExtraError(purpose, "hf")

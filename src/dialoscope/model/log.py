@@ -1,4 +1,4 @@
-"""What a training run tells while it runs: a CSV file, TensorBoard where it is installed, and whoever listens."""
+"""What a training run writes while it runs: a CSV file, and a call to whoever listens."""
 
 from __future__ import annotations
 
@@ -123,7 +123,6 @@ class Log:
         self.path = folder / FILE
         self.progress = progress
         self.columns: list[str] = []
-        self.board = _tensorboard(folder, step)
         kept = _rows_until(self.path, step) if step is not None else []
         if kept:  # otherwise an older log stays until the first row replaces it
             self._begin(list(kept[0]), kept)
@@ -142,14 +141,6 @@ class Log:
         else:
             with self.path.open("a", encoding="utf-8", newline="") as file:
                 self._writer(file).writerow(row)
-        for name, value in row.items():
-            if self.board is not None and value and name not in ("epoch", "step"):
-                self.board.add_scalar(name, float(value), moment.step)
-
-    def close(self) -> None:
-        """Write what TensorBoard still holds."""
-        if not self.is_silent and self.board is not None:
-            self.board.close()
 
     def _begin(self, columns: list[str], rows: list[dict[str, Any]]) -> None:
         self.columns = _with_extra(columns) if self.has_extra_loss else [name for name in columns if name != EXTRA]
@@ -179,12 +170,3 @@ def _rows_until(path: Path, step: int) -> list[dict[str, Any]]:
                 break
             rows.append(dict(row))
     return rows
-
-
-def _tensorboard(folder: Path, step: int | None) -> Any:
-    """TensorBoard's writer, or None where it is not installed."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        return None
-    return SummaryWriter(str(folder / "tensorboard"), purge_step=None if step is None else step + 1)

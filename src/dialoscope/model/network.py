@@ -12,7 +12,7 @@ from dialoscope.model.batch import Batch, Output
 from dialoscope.model.cross_entropy import mean_cross_entropy
 from dialoscope.model.decoder import LSTMDecoder, Progress
 from dialoscope.model.encoder import Encoding, HierarchicalEncoder, LSTMEncoder
-from dialoscope.model.settings import Settings
+from dialoscope.model.structure import Structure
 from dialoscope.model.transformer import TransformerDecoder, TransformerEncoder, TransformerLayers, Written
 
 ROWS_AT_ONCE = 512  # of states whose scores of all words are held
@@ -27,7 +27,7 @@ ENCODERS = {
 class Seq2Seq(nn.Module):
     """Reads contexts, writes responses."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Structure) -> None:
         super().__init__()
         self.settings = settings
         self.words = nn.Embedding(settings.vocabulary, settings.embedding)
@@ -140,7 +140,7 @@ def _initialise(network: Seq2Seq) -> None:
             nn.init.xavier_uniform_(part.weight)
 
 
-def parameter_count(settings: Settings) -> int:
+def parameter_count(settings: Structure) -> int:
     """How many weights a model of these settings has; nothing is allocated."""
     with torch.device("meta"):
         return sum(weight.numel() for weight in Seq2Seq(settings).parameters())

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from dialoscope.errors import unknown_name
-from dialoscope.model.settings import Recipe, Settings
+from dialoscope.model.structure import Recipe, Structure
 
 
 @dataclass(frozen=True)
 class Preset:
     """A named model: its structure, its training, and the paper it comes from."""
 
-    settings: Settings
+    settings: Structure
     recipe: Recipe
     paper: str
     millions: float | None = None  # of weights, as printed in the paper, for corpora of 13k and 16k words
@@ -24,7 +24,7 @@ class Preset:
 # but for one bias where its LSTM adds two.
 # A rate of 1.0 with a clip of 5 fits a loss summed over a response's tokens, as TensorFlow's NMT tutorial has it with
 # these numbers; with a mean over tokens, gradients are over ten times smaller. The paper does not print which it is.
-DISTRACT = Settings(layers=4, width=512, embedding=512, dropout=0.2, vocabulary=25_000)
+DISTRACT = Structure(layers=4, width=512, embedding=512, dropout=0.2, vocabulary=25_000)
 DISTRACT_RECIPE = Recipe(
     "sgd", 1.0, halve_when_stalled=True, epochs=40, batch_size=256, loss_over="responses", clip=5.0, patience=4
 )
@@ -33,7 +33,7 @@ DISTRACT_RECIPE = Recipe(
 # output layer. The batch size, clipping and start are not printed; that untrained LSTMs know a little (Tables 6 and 7)
 # fits word vectors that start as PyTorch, which they used, has them: smaller ones leave encodings that a penalised
 # classifier makes nothing of. Models are chosen by BLEU on the validation split.
-PROBE = Settings(
+PROBE = Structure(
     layers=2,
     width=256,
     embedding=128,
@@ -49,13 +49,13 @@ PROBE_TRANSFORMER = replace(
 
 # Wen et al., section 5.2: fairseq models, whose LSTMs' words start within ±0.1, and Adam; rates and batch size are not
 # printed. A transformer of six layers that is normalised after its blocks learns nothing unless its rate rises slowly.
-OVERLAP = Settings(
+OVERLAP = Structure(
     attention="token", layers=1, width=512, embedding=512, dropout=0.1, shared_embedding=False, words_within=0.1
 )
 OVERLAP_RECIPE = Recipe("adam", 1e-3, halve_when_stalled=True, epochs=40, batch_size=128, clip=5.0, patience=4)
 
 
-def _probed(settings: Settings, *, millions: float) -> Preset:
+def _probed(settings: Structure, *, millions: float) -> Preset:
     return Preset(settings, PROBE_RECIPE, "probe_tasks", millions, best_by="bleu-2")
 
 

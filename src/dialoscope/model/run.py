@@ -17,7 +17,7 @@ from dialoscope.model.examples import Examples, Ints, examples_of, whole_lengths
 from dialoscope.model.learner import ExtraLoss
 from dialoscope.model.log import COLUMNS, EXTRA, Moment
 from dialoscope.model.protocol import DialogueModel
-from dialoscope.model.settings import Recipe, Settings
+from dialoscope.model.structure import Recipe, Structure
 from dialoscope.model.vocabulary import BYTES, MARKS, Vocabulary
 
 Transform = Callable[[Examples, np.random.Generator], Examples]
@@ -32,7 +32,7 @@ ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # where an object happens to be in 
 class Plan:
     """Everything the weights depend on: equal plans on an equal corpus train equal models."""
 
-    settings: Settings
+    settings: Structure
     recipe: Recipe
     seed: int = 0
     tokens: str = "words"
@@ -80,7 +80,7 @@ def check_same_run(before: Mapping[str, Any], now: Mapping[str, Any], *, out: Pa
 
     What an earlier version did not write down yet was as it is usually.
     """
-    usual = {"settings": Settings().to_dict(), "recipe": Recipe().to_dict()}
+    usual = {"settings": Structure().to_dict(), "recipe": Recipe().to_dict()}
     old, new = {**_flat(usual), **_flat(before)}, _flat(now)
     for name in sorted(old.keys() | new.keys()):
         if name.rpartition(".")[2] not in MAY_DIFFER and old.get(name) != new.get(name):

@@ -1,176 +1,119 @@
-"""What a sequence-to-sequence model is made of, and how it is trained: two frozen records that travel as JSON."""
+"""What can be chosen about training a model, its perplexity, and its responses."""
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
-import json
-import types
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 from dialoscope.errors import UsageError, unknown_name
+from dialoscope.model.options import ModelOptions
+from dialoscope.model.presets import PRESETS
+from dialoscope.settings import BaseSettings, option
 
-EncoderKind = Literal["lstm", "bilstm", "hierarchical", "transformer"]
-AttentionKind = Literal["none", "token", "static", "dynamic"]
-Scoring = Literal["dot", "additive"]
-Norm = Literal["post", "pre"]
-Optimiser = Literal["sgd", "adam"]
-Precision = Literal["fp32", "bf16"]
-LossOver = Literal["tokens", "responses"]
-
-
-@dataclass(frozen=True)
-class Checked:
-    """A record whose values are checked when it is made: types by their annotations, then what `faults` says."""
-
-    def __post_init__(self) -> None:
-        for fault in itertools.chain(_type_faults(self), self.faults()):
-            raise UsageError(fault)
-
-    def faults(self) -> Iterator[str]:
-        """What does not fit, each in one line."""
-        yield from ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The record of a JSON object; an unknown name or a wrong value is an error."""
-        for name in values:
-            if name not in _types(cls):
-                raise unknown_name("setting", name, _types(cls))
-        return cls(**values)
-
-    def override(self, values: Mapping[str, str]) -> Self:
-        """The same with some values given as words on a command line: ``{"layers": "2", "integration": "true"}``."""
-        return self.from_dict({**self.to_dict(), **{name: read_word(word) for name, word in values.items()}})
+TOKENS = ("words", "bpe")
+BEST_BY = ("perplexity", "bleu-2")
+METHODS = ("greedy", "beam", "sample")
+JOININGS = ("auto", "chat", "plain")
+SEPARATORS = ("auto", "newline", "eos")
+BEAMS = 4  # of beam search, where no other number is given
 
 
-@dataclass(frozen=True)
-class Settings(Checked):
-    """The structure of a model; two models with the same settings have the same weights by name and shape."""
+@dataclass(frozen=True, kw_only=True)
+class TrainSettings(BaseSettings):
+    """Which model is trained, on what, and for how long."""
 
-    encoder: EncoderKind = "lstm"
-    attention: AttentionKind = "none"  # over tokens; or over utterances, asked by the Query or by the decoder
-    scoring: Scoring = "dot"
-    integration: bool = False  # an LSTM over the utterances starts the decoder (equation 6)
-    layers: int = 2  # of the encoder, and as many of the decoder
-    width: int = 256
-    embedding: int = 256
-    heads: int = 1  # of a transformer
-    norm: Norm = "post"  # of a transformer: after each block (Vaswani et al.) or before it (Rush)
-    dropout: float = 0.0
-    vocabulary: int = 25_000
-    shared_embedding: bool = True  # one table of word vectors for contexts and responses
-    words_within: float | None = None  # word vectors start within ± this; None: normal, of a standard deviation of 1
-    context_tokens: int | None = None  # only the last ones are read; None: all
+    train_split: str | None = option(None, "Split to train on. Default: train.", group="Data")
+    validation_split: str | None = option(None, "Split to validate on. Default: validation.", group="Data")
+    limit: int | None = option(None, "Maximum dialogues of the training split.", group="Data", least=1)
+    context_turns: int | None = option(None, "Maximum turns of context. Default: all.", group="Data", least=1)
+    preset: str = option(
+        "static-ui", "Model of a paper (see: dialoscope presets).", group="Papers", choices=tuple(PRESETS)
+    )
+    set: tuple[str, ...] = option(
+        (), "Change the preset's settings: 'layers=2 width=64'.", group="Papers", metavar="KEY=VALUE", is_repeated=True
+    )
+    tokens: str = option("words", "Whole words, or pieces that are learnt (bpe).", choices=TOKENS)
+    epochs: int | None = option(None, "Maximum epochs. Default: the preset's.", least=1)
+    batch_size: int | None = option(None, "Samples in a step. Default: the preset's.", least=1)
+    best_by: str | None = option(
+        None, "Measure that chooses the best checkpoint. Default: the preset's.", choices=BEST_BY
+    )
+    log_metrics: tuple[str, ...] = option((), "Further metrics for the log of each epoch, such as rouge-l.")
+    device: str = option(
+        "auto", "Where the model is trained: auto, cpu, cuda or cuda:N.", group="Models", decides=False
+    )
+    dtype: str | None = option(
+        None, "bfloat16 is mixed precision. Default: the preset's.", group="Models", choices=("float32", "bfloat16")
+    )
+    seed: int = option(0, "Random seed of weights, batches and splits.", group="Statistics", least=0)
 
-    def faults(self) -> Iterator[str]:
-        """Sizes out of range, and parts that exclude each other."""
-        yield from _not_positive(self, "layers", "width", "embedding", "heads", "vocabulary", "context_tokens")
-        yield from _not_positive(self, "words_within")
-        if not 0 <= self.dropout < 1:
-            yield f"dropout is {self.dropout}, expected a share from 0 to below 1"
-        yield from self._transformer_faults() if self.encoder == "transformer" else self._recurrent_faults()
+    def check(self) -> None:
+        """Each change is KEY=VALUE."""
+        from dialoscope.metrics.settings import NAMES
+
+        for name in self.log_metrics:
+            if name not in NAMES:
+                raise unknown_name("metric", name, NAMES)
+        for change in self.changes:
+            name, sign, word = change.partition("=")
+            if not sign or not name or not word:
+                raise UsageError(f"set takes KEY=VALUE, such as layers=2, found '{change}'.")
 
     @property
-    def ignored(self) -> frozenset[str]:
-        """Settings that change nothing in a model of this structure."""
-        unused = {"words_within"} if self.encoder == "transformer" else {"heads", "norm"}
-        return frozenset(unused | ({"scoring"} if self.attention == "none" else set()))
-
-    def _recurrent_faults(self) -> Iterator[str]:
-        if self.encoder == "hierarchical" and self.attention == "token":
-            yield "a hierarchical encoder keeps utterances, not tokens: set attention to static, dynamic or none"
-        if self.encoder == "hierarchical" and self.integration:
-            yield "a hierarchical encoder already has an LSTM over utterances: set integration to false"
-        if self.encoder == "bilstm" and self.integration:
-            yield "integration needs states that read forward: set encoder to lstm"
-
-    def _transformer_faults(self) -> Iterator[str]:
-        if self.attention != "token" or self.scoring != "dot" or self.integration:
-            yield "a transformer attends to tokens by dot product: set attention=token scoring=dot integration=false"
-        if self.width % (2 * self.heads):
-            yield f"width {self.width} is no multiple of twice the {self.heads} heads"
-        if self.embedding != self.width:
-            yield f"a transformer's embedding is as wide as its layers: embedding {self.embedding}, width {self.width}"
+    def changes(self) -> tuple[str, ...]:
+        """Each change of a setting by itself; one text may hold several, separated by blanks."""
+        return tuple(word for text in self.set for word in text.split())
 
 
-@dataclass(frozen=True)
-class Recipe(Checked):
-    """How a model is trained: what the training loop reads."""
+@dataclass(frozen=True, kw_only=True)
+class AskingSettings(ModelOptions):
+    """What is common to all questions to models about a corpus: which responses, and how contexts are read."""
 
-    optimiser: Optimiser = "adam"
-    learning_rate: float = 1e-3
-    warmup: int = 0  # steps over which the rate rises to the learning rate
-    halve_when_stalled: bool = False  # the rate, whenever validation perplexity stops falling
-    epochs: int = 25  # at most
-    batch_size: int = 64
-    loss_over: LossOver = "tokens"  # what the loss is a mean over; a response's tokens are summed then
-    clip: float | None = None  # of the gradient's norm
-    patience: int | None = None  # epochs without a better validation perplexity before it ends; None: all epochs
-    precision: Precision = "fp32"  # bf16: products under autocast; weights and optimiser stay in fp32
+    split: str | None = option(None, "Split to read. Default: test.", group="Data")
+    limit: int | None = option(None, "Maximum dialogues of the split.", group="Data", least=1)
+    context_turns: int | None = option(
+        None, "Maximum turns of context. Default: as the model was trained, or all.", group="Data", least=1
+    )
+    responses: str | None = option(
+        None, "Whose responses: a speaker, or 'all'. Default: the assistant's for a chat model, where there is one.",
+        group="Data",
+    )  # fmt: skip
+    window: int | None = option(
+        None, "Tokens that a Hugging Face model reads at once. Default: its own limit.", group="Models", least=1
+    )
+    joining: str = option(
+        "auto", "How a Hugging Face model's context is joined: by its chat template, or plainly.",
+        group="Models", choices=JOININGS,
+    )  # fmt: skip
+    separator: str = option("auto", "What separates plainly joined turns.", group="Models", choices=SEPARATORS)
 
-    def faults(self) -> Iterator[str]:
-        """Amounts out of range."""
-        yield from _not_positive(self, "learning_rate", "epochs", "batch_size", "clip", "patience")
-        if self.warmup < 0:
-            yield f"warmup is {self.warmup}, expected 0 or more steps"
-
-
-def _not_positive(record: Checked, *names: str) -> Iterator[str]:
-    for name in names:
-        value = getattr(record, name)
-        if value is not None and not value > 0:
-            yield f"{name} is {value}, expected more than 0"
-
-
-def _type_faults(record: Checked) -> Iterator[str]:
-    for name, expected in _types(type(record)).items():
-        value = getattr(record, name)
-        if not _fits(value, expected):
-            choices = get_args(expected) if get_origin(expected) is Literal else ()
-            if isinstance(value, str) and choices:
-                raise unknown_name(name, value, choices)
-            yield f"{name} is {value!r}, expected {' or '.join(choices) if choices else _word(expected)}"
+    @property
+    def reading(self) -> dict[str, str | int | None]:
+        """How Hugging Face models read contexts, as `open_models` takes it."""
+        return {"window": self.window, "joining": self.joining, "separator": self.separator}
 
 
-def _fits(value: Any, expected: Any) -> bool:
-    if get_origin(expected) in (Union, types.UnionType):
-        return any(_fits(value, one) for one in get_args(expected))
-    if get_origin(expected) is Literal:
-        return isinstance(value, str) and value in get_args(expected)
-    if isinstance(value, bool) or expected is bool:
-        return isinstance(value, bool) and expected is bool
-    return isinstance(value, (int, float) if expected is float else expected)
+@dataclass(frozen=True, kw_only=True)
+class PerplexitySettings(AskingSettings):
+    """Whose responses a perplexity is about, and how models read them."""
+
+    seed: int = option(0, "Random seed of the intervals.", group="Statistics", least=0)
 
 
-def _word(expected: Any) -> str:
-    return str(getattr(expected, "__name__", expected)).replace("NoneType", "nothing")
+@dataclass(frozen=True, kw_only=True)
+class GenerateSettings(AskingSettings):
+    """How responses are generated."""
 
+    method: str = option("greedy", "How words are chosen.", choices=METHODS)
+    beams: int = option(BEAMS, "Beams of beam search.", least=1)
+    temperature: float = option(1.0, "Temperature of sampling.", above=0)
+    top_k: int = option(0, "Sample from this many words; 0: all.", least=0)
+    top_p: float = option(1.0, "Sample from the likeliest words of this total share.", least=0, most=1)
+    max_tokens: int = option(40, "Maximum tokens of a response.", least=1)
+    seed: int = option(0, "Random seed of sampling.", group="Statistics", least=0)
 
-def _types(record: type[Checked]) -> dict[str, Any]:
-    hints = get_type_hints(record)
-    return {field.name: hints[field.name] for field in dataclasses.fields(record)}
-
-
-def changed(settings: Settings, recipe: Recipe, values: Mapping[str, Any]) -> tuple[Settings, Recipe]:
-    """Both with some values changed, each in the one that has it."""
-    ours, theirs = settings.to_dict(), recipe.to_dict()
-    for name in values:
-        if name not in ours and name not in theirs:
-            raise unknown_name("setting", name, [*ours, *theirs])
-    new = [{**old, **{name: value for name, value in values.items() if name in old}} for old in (ours, theirs)]
-    return settings.from_dict(new[0]), recipe.from_dict(new[1])
-
-
-def read_word(word: str) -> Any:
-    """The value that a word on a command line means."""
-    try:
-        return json.loads({"none": "null", "None": "null"}.get(word, word))
-    except json.JSONDecodeError:
-        return word
+    def check(self) -> None:
+        """Options of one method mean nothing to another."""
+        if self.method != "sample" and (self.temperature, self.top_k, self.top_p, self.seed) != (1.0, 0, 1.0, 0):
+            raise UsageError("temperature, top_k, top_p and seed are for sampling: give method sample with them.")
+        if self.method != "beam" and self.beams != BEAMS:
+            raise UsageError("beams is for beam search: give method beam with it.")

@@ -6,7 +6,7 @@ from (seed, epoch), dropout from (seed, epoch, batch). So a checkpoint may be wr
 A run's folder::
 
     untrained/  epoch-001/ …  best/  last/     models (see `dialoscope.model.checkpoint`)
-    log.csv  tensorboard/                      what happened
+    log.csv                                    what happened
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from dialoscope.model.log import FILE, Log, Moment, Progress, Sums, Watch
 from dialoscope.model.network import Seq2Seq
 from dialoscope.model.run import Data, Plan, Portion, State, TrainingResult, Transform, Validate, check_same_run
 from dialoscope.model.seq2seq import Seq2SeqModel
-from dialoscope.model.settings import Recipe, Settings
+from dialoscope.model.structure import Recipe, Structure
 
 LOG = logging.getLogger(__name__)
 LOOK_EVERY = 50  # steps between looks at the loss: a look waits for the GPU
 SAVE_SECONDS = 600.0  # between checkpoints within an epoch
 
 
-def train(
+def run_training(
     corpus: Corpus,
-    settings: Settings,
+    settings: Structure,
     recipe: Recipe,
     *,
     out: str | Path,
@@ -62,7 +62,7 @@ def train(
     save_seconds: float = SAVE_SECONDS,
     **options: Any,
 ) -> TrainingResult:
-    """Train a model on a corpus with training and validation splits, and write its checkpoints to a folder.
+    """Train a network on a corpus with training and validation splits, and write its checkpoints to a folder.
 
     `transform` changes the training examples anew every epoch; `extra_loss` is added to the cross-entropy; what
     `validate` measures on the model after every epoch is logged. Other options are those of `Plan`: `tokens` (words or
@@ -84,7 +84,7 @@ def is_run_begun(folder: Path, *, resume: bool) -> bool:
     is_begun = (folder / "last").is_dir()
     if is_begun and not resume:
         raise OutputError(f"{folder}: a training run was begun here. Give --resume to go on, or another place.")
-    ours = {("untrained", True), ("best", True), ("last", True), ("tensorboard", True), (FILE, False)}
+    ours = {("untrained", True), ("best", True), ("last", True), (FILE, False)}
     files = [file for file in folder.iterdir() if not file.name.startswith(".")] if folder.is_dir() else []
     found = {(file.name, file.is_dir()) for file in files}
     if not is_begun and found - ours:
@@ -153,7 +153,6 @@ class Loop:
                 self._train_epoch(log)
                 history.append(self._end_epoch(log))
         finally:
-            log.close()
             graphs.clear()
             self.accelerator.free_memory()
         return self._result(history)

@@ -21,7 +21,7 @@ from dialoscope.model.attention import log_shares
 from dialoscope.model.batch import Batch, Output
 from dialoscope.model.encoder import Encoding
 from dialoscope.model.lstm import Memory
-from dialoscope.model.settings import Settings
+from dialoscope.model.structure import Structure
 
 # Not cuDNN's: with masks that differ by row its gradients became NaN (PyTorch 2.11, bf16) where these agree with fp32.
 KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
@@ -45,7 +45,7 @@ class Places(NamedTuple):
 class Heads(nn.Module):
     """Attention with several heads."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Structure) -> None:
         super().__init__()
         self.heads, self.dropout = settings.heads, settings.dropout
         self.query, self.keys, self.values, self.out = (nn.Linear(settings.width, settings.width) for _ in range(4))
@@ -76,7 +76,7 @@ class Heads(nn.Module):
 class Block(nn.Module):
     """A residual connection around something, with its LayerNorm and dropout."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Structure) -> None:
         super().__init__()
         self.is_pre = settings.norm == "pre"
         self.norm, self.dropout = nn.LayerNorm(settings.width), nn.Dropout(settings.dropout)
@@ -90,7 +90,7 @@ class Block(nn.Module):
 class FeedForward(nn.Sequential):
     """Two linear layers, four times as wide inside."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Structure) -> None:
         inner = 4 * settings.width
         drop = nn.Dropout(settings.dropout)
         super().__init__(nn.Linear(settings.width, inner), nn.ReLU(), drop, nn.Linear(inner, settings.width))
@@ -99,7 +99,7 @@ class FeedForward(nn.Sequential):
 class EncoderLayer(nn.Module):
     """Attention to the context itself, then a feed-forward block."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Structure) -> None:
         super().__init__()
         self.itself, self.itself_block = Heads(settings), Block(settings)
         self.wide, self.wide_block = FeedForward(settings), Block(settings)
@@ -114,7 +114,7 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """Attention to what is written so far and to the context, then a feed-forward block."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Structure) -> None:
         super().__init__()
         self.itself, self.itself_block = Heads(settings), Block(settings)
         self.across, self.across_block = Heads(settings), Block(settings)
@@ -137,7 +137,7 @@ class DecoderLayer(nn.Module):
 class TransformerEncoder(nn.Module):
     """Every token's state is the memory; the summary is their mean over real tokens."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Structure) -> None:
         super().__init__()
         self.layers = nn.ModuleList(EncoderLayer(settings) for _ in range(settings.layers))
         self.norm = nn.LayerNorm(settings.width) if settings.norm == "pre" else nn.Identity()
@@ -174,7 +174,7 @@ class Written(NamedTuple):
 class TransformerDecoder(nn.Module):
     """Writes a response with attention to the context in every layer."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Structure) -> None:
         super().__init__()
         layers = nn.ModuleList(DecoderLayer(settings) for _ in range(settings.layers))
         self.layers = cast("Sequence[DecoderLayer]", layers)

@@ -84,10 +84,6 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.words)
 
-    def spell(self, ranks: Sequence[int] | Ranks) -> list[str]:
-        """The tokens of these ranks."""
-        return [str(self.words[int(rank)]) for rank in ranks]
-
 
 def bags_of(*columns: pa.ChunkedArray | Iterable[str], tokeniser: str = "reference") -> tuple[list[Bags], Vocabulary]:
     """Bags of one or several columns of text, over one vocabulary ordered by how many texts hold a token."""

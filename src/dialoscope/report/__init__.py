@@ -1,40 +1,60 @@
 """Results for people: sections of prose, tables, charts and transcripts, on one page that works offline.
 
-Every result is a `Result` and makes a `Section` of itself; `render` joins sections into one page.
+Every question answers with a `Result`, which makes a `Section` of itself; `render` joins the sections of any number of
+results into one page.
+
+Names are imported when they are first used.
 """
 
-from dialoscope.report.html import render
-from dialoscope.report.run import write_run
-from dialoscope.report.section import (
-    Block,
-    Card,
-    Chart,
-    Column,
-    Fact,
-    Facts,
-    Mark,
-    Part,
-    Prose,
-    Section,
-    ShownTurn,
-    Table,
-    Transcript,
-)
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dialoscope.lazy import make_lazy
+
+if TYPE_CHECKING:
+    from dialoscope.report.html import render
+    from dialoscope.report.result import Result
+    from dialoscope.report.run import write_run as write_run
+    from dialoscope.report.section import Block as Block
+    from dialoscope.report.section import Card as Card
+    from dialoscope.report.section import Chart as Chart
+    from dialoscope.report.section import Column as Column
+    from dialoscope.report.section import Fact as Fact
+    from dialoscope.report.section import Facts as Facts
+    from dialoscope.report.section import Mark as Mark
+    from dialoscope.report.section import Part as Part
+    from dialoscope.report.section import Prose as Prose
+    from dialoscope.report.section import Section
+    from dialoscope.report.section import ShownTurn as ShownTurn
+    from dialoscope.report.section import Table as Table
+    from dialoscope.report.section import Transcript as Transcript
 
 __all__ = [
-    "Block",
-    "Card",
-    "Chart",
-    "Column",
-    "Fact",
-    "Facts",
-    "Mark",
-    "Part",
-    "Prose",
+    "Result",
     "Section",
-    "ShownTurn",
-    "Table",
-    "Transcript",
     "render",
-    "write_run",
 ]
+make_lazy(
+    __name__,
+    {
+        "html": ("render",),
+        "result": ("Result",),
+        "run": ("write_run",),
+        "section": (
+            "Block",
+            "Card",
+            "Chart",
+            "Column",
+            "Fact",
+            "Facts",
+            "Mark",
+            "Part",
+            "Prose",
+            "Section",
+            "ShownTurn",
+            "Table",
+            "Transcript",
+        ),
+    },
+)

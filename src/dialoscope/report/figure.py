@@ -39,7 +39,6 @@ class Axis:
     title: str = ""
     number_format: str = ""  # as in Python: ",d", ".0%"; Plotly reads the same
     range: tuple[float, float] | None = None
-    is_log: bool = False
 
     def __post_init__(self) -> None:
         checked_format(self.number_format)
@@ -77,10 +76,8 @@ def _axis(axis: Axis) -> Json:
     shown: Json = {"title": {"text": label(axis.title)}, "automargin": True}
     if axis.number_format:
         shown["tickformat"] = axis.number_format
-    if axis.is_log:
-        shown |= {"type": "log", "dtick": 1}
-    if axis.range:  # Plotly wants the exponents on a logarithmic axis
-        shown["range"] = [math.log10(bound) for bound in axis.range] if axis.is_log else list(axis.range)
+    if axis.range:
+        shown["range"] = list(axis.range)
     return shown
 
 

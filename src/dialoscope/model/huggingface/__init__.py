@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dialoscope.model.huggingface.conversation import Joining, Separator
 from dialoscope.model.huggingface.pretrained import kind_of, load_network, readable, require_models, silent, source_of
@@ -48,4 +48,31 @@ def load_huggingface(
     return adapt(source.name, kind, network, tokenizer, options)
 
 
-__all__ = ["load_huggingface"]
+def wrap_pretrained(
+    model: Any,
+    tokenizer: Any,
+    *,
+    name: str | None = None,
+    batch_size: int = 16,
+    joining: Joining = "auto",
+    separator: Separator = "auto",
+    layer: int = -1,
+    pooling: str = "auto",
+    window: int | None = None,
+) -> HuggingFaceModel:
+    """Make a dialogue model of a network and a tokenizer of transformers that are loaded already.
+
+    The network stays on its device, keeps its number type, and is set to evaluation (`model.eval()`). A causal network
+    without its language-model head can only encode. The other options are those of `load_huggingface`.
+    """
+    require_models()
+    from dialoscope.model.huggingface.adapter import Options, adapt
+
+    kind = kind_of(model.config)
+    if kind == "causal" and model.get_output_embeddings() is None:
+        kind = "encoder"
+    called = name or Path(str(getattr(model.config, "_name_or_path", "") or type(model).__name__)).name
+    return adapt(called, kind, model.eval(), tokenizer, Options(batch_size, joining, separator, layer, pooling, window))
+
+
+__all__ = ["load_huggingface", "wrap_pretrained"]

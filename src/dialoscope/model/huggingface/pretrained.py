@@ -91,7 +91,7 @@ def _folder(path: Path) -> Source:
 def require_models() -> None:
     """Say how to install what Hugging Face models need, where it is missing."""
     if find_spec("torch") is None or find_spec("transformers") is None:
-        raise MissingExtraError("A Hugging Face model", "models")
+        raise MissingExtraError("A Hugging Face model", "hf")
 
 
 @contextmanager
