@@ -69,7 +69,7 @@ def main() -> None:
         path, cleaned = Path(folder) / "grown.jsonl", Path(folder) / "clean"
         dialogues = write_grown(arguments.data, arguments.turns, path)
         command = [sys.executable, "-m", "dialoscope", "overlap", "clean", str(path), "--threshold", "0.75"]
-        command += ["--test", "1000", "--validation", "1000", "--seed", "0", "--out", str(cleaned), "--json"]
+        command += ["--test-size", "1000", "--validation-size", "1000", "--seed", "0", "--out", str(cleaned), "--json"]
         load_before, start = os.getloadavg()[0], time.perf_counter()
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         seconds = time.perf_counter() - start
@@ -80,7 +80,7 @@ def main() -> None:
         "turns": arguments.turns,
         "dialogues": dialogues,
         "kept": kept,
-        "passes": found.get("passes"),
+        "passes": found["counts"]["passes"],
         "seconds": seconds,
         "processor_seconds": used.ru_utime + used.ru_stime,
         "peak_gib": used.ru_maxrss / 2**20,

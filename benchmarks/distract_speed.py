@@ -25,8 +25,8 @@ import torch
 
 from dialoscope.cores import cores
 from dialoscope.corpus import load
-from dialoscope.distract import measure
-from dialoscope.distract.examine import make_sets
+from dialoscope.distract import AttentionSettings, make_sets
+from dialoscope.distract.measure import read_attention
 from dialoscope.distract.sets import DistractingSet
 from dialoscope.model import Vocabulary, load_huggingface
 from dialoscope.model.presets import preset
@@ -54,7 +54,7 @@ def compared(model: DialogueModel, one: DistractingSet, repeats: int) -> dict[st
     contexts, responses = [case.context for case in one.cases], [case.response for case in one.cases]
     work: dict[str, Callable[[], Any]] = {
         "plain": lambda: model.log_likelihood(contexts, responses),
-        "measure": lambda: measure({"m": model}, [one]),
+        "measure": lambda: read_attention(model, one.cases, AttentionSettings()),
     }
     for job in work.values():
         job()  # compiled code, caches
@@ -110,7 +110,7 @@ def main() -> None:
         print(table(json.loads(JSON.read_text())), end="")
         return
     corpus = load(arguments.data)
-    one = make_sets(corpus, names=["random-1.0"], limit=arguments.dialogues)[1]
+    one = make_sets(corpus, sets=["random-1.0"], limit=arguments.dialogues)[1]
     vocabulary = Vocabulary.of(corpus.split("train").turn_column("text").to_pylist(), size=25_000)
     rows = []
     for name in arguments.presets:

@@ -31,11 +31,12 @@ import torch
 
 from dialoscope.corpus import load
 from dialoscope.corpus.dialogue import SCHEMA
-from dialoscope.engage import Settings, examples
 from dialoscope.engage.encoder import CHUNK_TOKENS, Encoder, chunks
+from dialoscope.engage.examples import examples
 from dialoscope.engage.live import Monitor
 from dialoscope.engage.predictor import Predictor
 from dialoscope.engage.scoring import write_scores
+from dialoscope.engage.shape import Shape
 from peak import memory_from_here, peak_memory
 
 JSON = Path(__file__).with_suffix(".json")
@@ -117,9 +118,10 @@ def live(predictor: Predictor, turns: list[str], repeats: int) -> dict[str, list
 
 def standing(monitor: Monitor) -> Monitor:
     """A copy that hears for itself; the predictor is shared."""
-    made = copy(monitor)
-    for name in ("scores", "_outputs", "_texts"):
-        setattr(made, name, copy(getattr(monitor, name)))
+    made, talk = copy(monitor), copy(monitor._talk)
+    for name in ("scores", "outputs", "texts"):
+        setattr(talk, name, copy(getattr(talk, name)))
+    made._talk, made._heard = talk, copy(monitor._heard)
     return made
 
 
@@ -128,10 +130,10 @@ def measured(arguments: argparse.Namespace) -> dict[str, Any]:
     encoder = Encoder.load(device=arguments.device)
     held_out = examples(load(arguments.data).split("test")[: arguments.dialogues])
     dialogues = list(held_out.dialogues)
-    predictors = {history: Predictor.untrained(encoder, Settings(history=history)) for history in (0, 3)}
+    predictors = {history: Predictor.untrained(encoder, Shape(history=history)) for history in (0, 3)}
     unique = list(dict.fromkeys(held_out.texts))
     contestants: dict[str, Callable[[], Any]] = {
-        "bare": bare(encoder, encoder.read(unique, Settings())),
+        "bare": bare(encoder, encoder.read(unique, Shape())),
         "history 0": lambda: predictors[0].predict(dialogues),
         "history 3": lambda: predictors[3].predict(dialogues),
     }
@@ -155,7 +157,7 @@ def measured(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def memory(dialogues: int) -> dict[str, Any]:
     """Peak of reading and scoring a corpus that was made up on disk."""
-    predictor = Predictor.untrained(_tiny(), Settings(history=2))
+    predictor = Predictor.untrained(_tiny(), Shape(history=2))
     with tempfile.TemporaryDirectory() as folder:
         path, out = Path(folder) / "talks.parquet", Path(folder) / "scores.parquet"
         turns = _made_up(path, dialogues)

@@ -25,9 +25,9 @@ from typing import Any
 import torch
 
 from dialoscope.corpus import load
-from dialoscope.distract import influence
-from dialoscope.distract.examine import make_sets
-from dialoscope.distract.sets import Case
+from dialoscope.distract import influence, make_sets
+from dialoscope.distract.influence import falls_of
+from dialoscope.distract.sets import Case, DistractingSet
 from dialoscope.model import load_huggingface
 from dialoscope.model.huggingface.adapter import HuggingFaceModel
 from dialoscope.model.huggingface.conversation import Joining
@@ -56,7 +56,7 @@ def compared(model: HuggingFaceModel, cases: Sequence[Case], repeats: int) -> di
         "sharing": model,
     }
     for one in ways.values():
-        influence(one, cases[:1])
+        falls_of(one, cases[:1])
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in ways}
     for _ in range(repeats):
         for name, one in ways.items():
@@ -78,10 +78,15 @@ def _measured(model: HuggingFaceModel, cases: Sequence[Case]) -> dict[str, float
     memory_from_here()
     with _tokens(model) as counts:
         start = time.process_time()
-        found = influence(model, cases)
+        result = influence([DistractingSet("random-1.0", cases)], models={"m": model})
         seconds = time.process_time() - start
-    ratio = float("nan") if found.ratio.value is None else found.ratio.value
-    return {"seconds": seconds, "tokens": sum(counts), "gib": peak_memory() / 2**30, "influence_ratio": ratio}
+    ratio = result.scores()["m/random-1.0/influence_ratio"].value
+    return {
+        "seconds": seconds,
+        "tokens": sum(counts),
+        "gib": peak_memory() / 2**30,
+        "influence_ratio": math.nan if ratio is None else ratio,
+    }
 
 
 @contextmanager
@@ -125,7 +130,7 @@ def main() -> None:
     if arguments.table:
         print(table(json.loads(JSON.read_text())), end="")
         return
-    one = make_sets(load(arguments.data), names=["random-1.0"], limit=arguments.dialogues)[1]
+    one = make_sets(load(arguments.data), sets=["random-1.0"], limit=arguments.dialogues)[1]
     able = [case for case in one.cases if case.distractions and case.history]
     cases = able[:: max(1, len(able) // arguments.contexts)][: arguments.contexts]
     found: dict[str, Any] = {"threads": torch.get_num_threads(), "torch": torch.__version__, "rows": []}

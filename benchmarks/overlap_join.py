@@ -48,7 +48,7 @@ from dialoscope.cores import cores
 from dialoscope.overlap.copies import Copies
 from dialoscope.overlap.index import Index
 from dialoscope.overlap.join import exact_threshold, join
-from dialoscope.overlap.pairs import shared_tokens
+from dialoscope.overlap.sample_join import shared_tokens
 from dialoscope.overlap.tokens import Bags, bags_of, reference_tokens
 from grown_texts import grown_texts
 from peak import memory_from_here, peak_memory

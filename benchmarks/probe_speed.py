@@ -33,12 +33,13 @@ from dialoscope.cores import cores
 from dialoscope.corpus import Corpus, load
 from dialoscope.model import Recipe, load_model, preset, run_training
 from dialoscope.model.protocol import Floats
-from dialoscope.probe import TASKS, Examples, Settings, examples
 from dialoscope.probe.encodings import encode
+from dialoscope.probe.examples import Examples, examples
 from dialoscope.probe.labels import Labels, f1_parts, hits
 from dialoscope.probe.logistic import Linear, fit_logistic
 from dialoscope.probe.measure import label_all
 from dialoscope.probe.targets import Targets
+from dialoscope.probe.tasks import TASKS
 from peak import memory_from_here, peak_memory
 
 JSON = Path(__file__).with_suffix(".json")
@@ -251,7 +252,7 @@ def main() -> None:
     )
     if arguments.encode_only:
         return
-    labels, _ = label_all(STATE_TASKS, training, asked, Settings())
+    labels, _ = label_all(STATE_TASKS, training, asked)
     kept = json.loads(arguments.out.read_text())["rows"] if arguments.out.exists() else []
     fitted, row = ours(features, labels, arguments.device)
     if arguments.optimum:

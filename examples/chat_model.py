@@ -1,6 +1,6 @@
 r"""A real chat model on the nine distracting test sets: its table in docs/results.md.
 
-    dialoscope distract measure SmolLM2-135M=SmolLM2-135M-Instruct.Q4_1.gguf --corpus dailydialog/ --last-only \
+    dialoscope distract measure dailydialog/ --model SmolLM2-135M=SmolLM2-135M-Instruct.Q4_1.gguf --last-only \
         --dtype bfloat16 --out smollm2
     python examples/chat_model.py smollm2 --took "68 minutes for the last 14 of 20 portions"   # keep what is shown
     python examples/chat_model.py --table
@@ -15,21 +15,29 @@ import json
 from pathlib import Path
 from typing import Any
 
+from dialoscope.distract import AttentionResult
+from dialoscope.distract.result import NO_DISTRACTION, NO_HISTORY
+from dialoscope.record import path
+
 ROWS = Path(__file__).with_suffix(".json")
-KEPT = ("das_ratio", "interval", "das_ratio_of_means", "distraction_percent", "history_percent", "perplexity")
-COUNTS = ("samples", "without_distraction", "without_history")
+KEPT = ("das_ratio", "das_ratio_of_means", "distraction_percent", "history_percent", "perplexity")
+COUNTS = {"without_distraction": NO_DISTRACTION, "without_history": NO_HISTORY}
 
 
 def kept(run: Path, took: str) -> dict[str, Any]:
     """What the table needs of a run's folder."""
-    read = json.loads((run / "result.json").read_text())
-    name, found = next(iter(read["data"]["models"].items()))
-    sets = {
-        one: {key: by[key] for key in (*KEPT, *COUNTS)} | {"of_means": by["intervals"]["das_ratio_of_means"]}
-        for one, by in found["sets"].items()
-    }
-    original = {key: found["original"][key] for key in ("perplexity", "history_percent", "samples")}
-    return {"model": name, "took": took, "origin": read["origin"], "original": original, "sets": sets}
+    result = AttentionResult.load(run)
+    name, scores = result.model_names[0], result.scores()
+    sets = {}
+    for one in result.set_names:
+        by = {key: scores[path(name, one, key)] for key in KEPT}
+        left_out = result.rows[name, one].left_out()
+        counts = {key: left_out[reason] for key, reason in COUNTS.items()}
+        intervals = {"interval": by["das_ratio"].interval, "of_means": by["das_ratio_of_means"].interval}
+        sets[one] = {key: by[key].value for key in KEPT} | intervals | {"samples": by["das_ratio"].n} | counts
+    original = {key: scores[path(name, "original", key)] for key in ("perplexity", "history_percent")}
+    shown = {key: score.value for key, score in original.items()} | {"samples": original["history_percent"].n}
+    return {"model": name, "took": took, "origin": result.to_dict()["origin"], "original": shown, "sets": sets}
 
 
 def table(row: dict[str, Any]) -> str:

@@ -27,10 +27,9 @@ def row(*cells: object) -> str:
 
 def sizes(cleaned: Cleaned) -> str:
     """Samples of each split, ours and the paper's, in Markdown."""
-    shown = cleaned.to_dict()
     lines = [row("context", "", *SPLITS, "all"), "|---|---|--:|--:|--:|--:|"]
     for turns, paper in TABLE_3.items():
-        ours = [shown["pairs"][turns][split] for split in SPLITS]
+        ours = [cleaned.counts["samples"][turns][split] for split in SPLITS]
         lines += [row(NAMES[turns], "ours", *ours, sum(ours)), row("", "Table 3", *paper, sum(paper))]
     return "\n".join(lines)
 
@@ -81,9 +80,9 @@ def rules(cleaned: Cleaned) -> str:
 
 def tables(path: Path) -> str:
     """Everything that the document shows."""
-    cleaned = clean(load(path), threshold="0.75", validation=1000, test=1000)
-    shown = cleaned.to_dict()
-    count = f"{shown['kept']:,} of {shown['units']:,} dialogues are kept after {shown['passes']} passes."
+    cleaned = clean(load(path), threshold=0.75, validation_size=1000, test_size=1000)
+    shown = cleaned.counts
+    count = f"{shown['kept']:,} of {shown['dialogues']:,} dialogues are kept after {shown['passes']} passes."
     return "\n\n".join([count, sizes(cleaned), rules(cleaned)])
 
 

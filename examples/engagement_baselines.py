@@ -36,13 +36,17 @@ from torch.nn.functional import cross_entropy, normalize
 
 import side_by_side
 from dialoscope.corpus import Corpus, load
-from dialoscope.engage import BASELINES, HumanSet, Rater, Settings, evaluate, examples, fit_head, halves, material
+from dialoscope.engage import PredictorSettings
 from dialoscope.engage import read_human as read
-from dialoscope.engage.baselines import word_count
+from dialoscope.engage.baselines import BASELINES, word_count
 from dialoscope.engage.encoder import Encoder
-from dialoscope.engage.evaluate import RESAMPLING
+from dialoscope.engage.examples import examples
+from dialoscope.engage.fitting import fit_head, material_for
+from dialoscope.engage.human_sets import HumanSet, halves
 from dialoscope.engage.predictor import Predictor
-from dialoscope.engage.protocol import Dialogue, Floats
+from dialoscope.engage.protocol import Dialogue, Floats, Rater
+from dialoscope.engage.ratings import RESAMPLING, measure_sets
+from dialoscope.engage.shape import Shape
 from dialoscope.files import whole_file
 from dialoscope.metrics import Comparison, correct, correlate
 from dialoscope.model import DialogueModel
@@ -227,7 +231,7 @@ def _contrast(logits: Tensor, replies: Tensor) -> Tensor:
 
 def encoding(corpus: Corpus, rated: HumanSet, work: Path) -> Iterator[Candidate]:
     """Likeness and coherence of query and reply, and remaining depth."""
-    encoder, settings = Encoder.load("minilm"), Settings(history=0)
+    encoder, settings = Encoder.load("minilm"), Shape(history=0)
     training = examples(corpus.split("train"))
     texts = sorted(set(training.texts))
     places = {text: place for place, text in enumerate(texts)}
@@ -248,8 +252,8 @@ def encoding(corpus: Corpus, rated: HumanSet, work: Path) -> Iterator[Candidate]
     numbers = np.array([[places[query], places[reply]] for query, reply in pairs])
     yield Candidate("coherence", fit_coherence(encode, vectors, numbers).score)
     for history in (0, 2):
-        start = Predictor.untrained(encoder, Settings(history=history), seed=0)
-        depth = fit_head(material([corpus]), start=start, cache=work / "vectors")
+        start = Predictor.untrained(encoder, Shape(history=history), seed=0)
+        depth = fit_head(material_for(corpus, PredictorSettings()), start=start, cache=work / "vectors")
         yield Candidate(f"remaining depth, history {history}", depth.rate)
         if not history:
             yield Candidate("remaining depth of the pair", _joined(depth))
@@ -350,7 +354,7 @@ def measured(raters: Mapping[str, Rater], rated: HumanSet) -> dict[str, Any]:
     words = {"word_count": BASELINES["word_count"]}
     shown, tested = {}, dict[str, Comparison]()
     for name, rater in raters.items():
-        found = evaluate({name: rater}, [alone], baselines=words).sets[rated.name]
+        found = measure_sets({name: rater}, [alone], baselines=words).sets[rated.name]
         one = found.raters["models"][name]
         shown[name] = {"spearman": one["spearman"].to_dict(), "given_length": one["partial_given_length"].to_dict()}
         if name != WORDS:

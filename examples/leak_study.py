@@ -1,6 +1,6 @@
 r"""What a leak does to BLEU: Figure 2 and Tables 2 and 4 of the overlap paper, for docs/results.md.
 
-    dialoscope overlap clean dailydialog/ --threshold 0.75 --test 1000 --validation 1000 --seed 0 --out clean
+    dialoscope overlap clean dailydialog/ --threshold 0.75 --test-size 1000 --validation-size 1000 --seed 0 --out clean
     python examples/leak_study.py dailydialog/ --cleaned clean/ --epochs 60 --device cuda --workers 6
     python examples/leak_study.py --table curves        # BLEU-2 by epoch, whole test set and its clean part
     python examples/leak_study.py --page leak.html      # the same as a picture, Figure 2
@@ -108,9 +108,8 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
 def _is_clean(data: Corpus, turns: int) -> list[bool]:
     """Whether each test sample overlaps with training by at most 0.80."""
     from dialoscope.overlap import measure
-    from dialoscope.overlap.measure import Settings
 
-    found = measure(data.split("train"), data.split("test"), settings=Settings(context_turns=turns))
+    found = measure(data, context_turns=turns)
     return [bool(ratio <= LEAK) for ratio in found.ratio]
 
 
@@ -174,7 +173,8 @@ def memorised(
     data: Corpus, turns: int, answers: tuple[list[str], list[str], list[str]], is_clean: list[bool]
 ) -> dict[str, Any]:
     """Responses of some length that are their references, word for word, beside what training has that is nearest."""
-    from dialoscope.overlap.measure import Settings, measure_with_examples
+    from dialoscope.overlap import measure
+    from dialoscope.overlap.sides import side_of
 
     said, meant, _ = answers
     found = [
@@ -182,18 +182,17 @@ def memorised(
         for place in range(len(said))
         if said[place] == meant[place] and sum(word[0].isalnum() for word in meant[place].split()) >= LONG
     ]
-    nearest = measure_with_examples(
-        data.split("train"), data.split("test"), choose=lambda _: found[:SHOWN], settings=Settings(context_turns=turns)
-    ).examples
+    measured = measure(data, context_turns=turns)
+    train, test = (side_of(data.split(split), unit="sample", context_turns=turns) for split in ("train", "test"))
     shown = [
         {
-            "context": " / ".join(one.texts[:-1]),
+            "context": test.texts[0][place].as_py(),
             "response": said[place],
-            "training_context": " / ".join(one.partner_texts[:-1]),
-            "training_response": one.partner_texts[-1],
-            "overlap": round(one.ratio, 3),
+            "training_context": train.texts[0][int(measured.match[place])].as_py(),
+            "training_response": train.texts[1][int(measured.match[place])].as_py(),
+            "overlap": round(float(measured.ratio[place]), 3),
         }
-        for place, one in zip(found[:SHOWN], nearest, strict=True)
+        for place in found[:SHOWN]
     ]
     leaked = sum(not is_clean[place] for place in found)
     return {"count": len(found), "leaked": leaked, "examples": shown}

@@ -13,8 +13,8 @@ r"""What the probe paper's five models know, before and after training: the prob
 
 MultiWOZ: trained on the text of 2.2, probed with the annotated dialogues of 2.1, whose validation split the classifiers
 learn from and whose test split they are scored on. The two versions are written differently, so both go through one
-normaliser: marks around slot values away, small letters, punctuation apart. PersonaChat: dialogues are dealt to
-training, validation and test (80, 10 and 10 %, seed 0); models learn from the first, are chosen on the second, and
+normaliser: marks around slot values away, small letters, punctuation apart. PersonaChat: dialogues are split
+into training, validation and test (80, 10 and 10 %, seed 0); models learn from the first, are chosen on the second, and
 classifiers learn from the first and are scored on the third.
 
 Every preset is trained with its own recipe, but for 12 epochs where the paper has 25, in mixed precision, contexts cut
@@ -40,6 +40,7 @@ import side_by_side
 
 if TYPE_CHECKING:
     from dialoscope.corpus import Corpus, Turn
+    from dialoscope.probe import ProbeResult
 
 ROWS = Path(__file__).with_suffix(".json")
 CONTROLS = Path(__file__).with_name("probed_presets_controls.json")
@@ -69,25 +70,24 @@ def normalise(corpus: Corpus) -> Corpus:
     return Corpus.of(dialogues, name=corpus.name)
 
 
-def splits_of(arguments: argparse.Namespace) -> tuple[Corpus, Corpus, Corpus]:
-    """What models learn from, what classifiers learn from, and what they are scored on."""
+def corpora_of(arguments: argparse.Namespace) -> tuple[Corpus, Corpus, str]:
+    """What models learn from, the corpus that is probed, and the split of it that classifiers learn from."""
     from dialoscope.corpus import load, resplit
 
     if arguments.annotated is None:
         whole = load(arguments.corpus)
-        dealt = resplit(whole, validation=len(whole) // 10, test=len(whole) // 10, seed=0)
-        return dealt, dealt.split("train"), dealt.split("test")
-    annotated = normalise(load(arguments.annotated))
-    return normalise(load(arguments.corpus)), annotated.split("validation"), annotated.split("test")
+        corpus = resplit(whole, validation=len(whole) // 10, test=len(whole) // 10, seed=0)
+        return corpus, corpus, "train"
+    return normalise(load(arguments.corpus)), normalise(load(arguments.annotated)), "validation"
 
 
 def probed(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, Any]:
     """Train one preset from one seed, and probe three of its checkpoints."""
     from dialoscope.model import load_model, preset, run_training
     from dialoscope.model.loading import choose_device
-    from dialoscope.probe import Settings, examine, examples
+    from dialoscope.probe import measure
 
-    text, *parts = splits_of(arguments)
+    text, probes, train_split = corpora_of(arguments)
     chosen, device = preset(name), choose_device(arguments.device)
     settings = replace(chosen.settings, context_tokens=CONTEXT_TOKENS).override(arguments.settings)
     recipe = replace(
@@ -101,15 +101,10 @@ def probed(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, Any
         text, settings, recipe, out=out, seed=seed, device=device, preset=name, best_by=chosen.best_by, resume=True
     )
     models = {one: load_model(out / one, device=device, batch_size=256) for one in CHECKPOINTS}
-    training, held_out = map(examples, parts)
-    every = {"logistic": Settings(), "scaled": Settings(is_scaled=True), "mlp": Settings("mlp")}
-    kinds = {kind: every[kind] for kind in arguments.classifiers}
+    every: dict[str, dict[str, Any]] = {"logistic": {}, "scaled": {"scaled": True}, "mlp": {"classifier": "mlp"}}
     # The untrained checkpoint is a row of its own, and shuffled labels tell of the classifier: once is enough.
-    found = {
-        kind: examine(models, training, held_out, settings=replace(how, has_controls=False), device=device)
-        for kind, how in kinds.items()
-    }
-    rows = {kind: one.result.to_dict()["models"] for kind, one in found.items()}
+    options: dict[str, Any] = {"split": "test", "train_split": train_split, "controls": False, "device": device}
+    results = {kind: measure(probes, models=models, **options, **every[kind]) for kind in arguments.classifiers}
     return {
         "corpus": arguments.name,
         "variant": name,
@@ -119,16 +114,25 @@ def probed(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, Any
         "perplexity": side_by_side.logged(out / "log.csv", "perplexity"),
         "bleu_2": side_by_side.logged(out / "log.csv", "bleu_2"),
         "seconds": result.seconds,
-        "skipped": found[arguments.classifiers[0]].result.to_dict()["skipped"],
-        "probes": {kind: {model: _short(one) for model, one in by.items()} for kind, by in rows.items()},
+        "skipped": dict(results[arguments.classifiers[0]].not_probed),
+        "probes": {kind: {model: _short(each, model) for model in each.models} for kind, each in results.items()},
     }
 
 
-def _short(one: dict[str, Any]) -> dict[str, Any]:
-    kept = ("f1", "interval", "f1_without_none", "n", "labels")
-    tasks = {name: {key: task[key] for key in kept if key in task} | {"majority": task["controls"]["majority"]}
-             for name, task in one["tasks"].items()}  # fmt: skip
-    return {"tasks": tasks, "groups": one["groups"]}
+def _short(result: ProbeResult, name: str) -> dict[str, Any]:
+    """A model's row: its scores by task and group, beside those of the majority."""
+    model, tasks = result.models[name], dict[str, Any]()
+    for task, score in model.f1.items():
+        bare = {"f1_without_none": model.without_none[task].value} if task in model.without_none else {}
+        tasks[task] = {
+            "f1": score.value,
+            "interval": score.interval,
+            **bare,
+            "n": score.n,
+            "labels": result.tasks[task].counts.labels,
+            "majority": result.controls["majority"].f1[task].value,
+        }
+    return {"tasks": tasks, "groups": {group: model.groups[group].value for group in GROUPS}}
 
 
 def keep_controls(arguments: argparse.Namespace) -> None:
@@ -138,18 +142,23 @@ def keep_controls(arguments: argparse.Namespace) -> None:
     matter to labels that it cannot know.
     """
     from dialoscope.model import load_model, preset, run_training
-    from dialoscope.probe import examine, examples
+    from dialoscope.probe import measure
 
-    text, *parts = splits_of(arguments)
+    text, probes, train_split = corpora_of(arguments)
     chosen = preset("lstm")
     recipe = replace(chosen.recipe, epochs=1)
     few = text.select([*range(100), *(place for place, one in enumerate(text) if one.split == "validation")][:120])
     out = arguments.work / f"controls-{arguments.name}"
-    run_training(few, replace(chosen.settings, context_tokens=CONTEXT_TOKENS), recipe, out=out, resume=True, device="cpu")
+    run_training(
+        few, replace(chosen.settings, context_tokens=CONTEXT_TOKENS), recipe, out=out, resume=True, device="cpu"
+    )
     model = load_model(out / "last", device="cpu", batch_size=256)
-    found = examine({"lstm": model}, *map(examples, parts)).result.to_dict()["models"]["lstm"]["tasks"]
+    result = measure(probes, models={"lstm": model}, split="test", train_split=train_split, device="cpu")
+    controls = {**result.controls, **result.models["lstm"].controls}
+    names = [name for name in ("majority", "constant", "bag_of_words", "untrained", "shuffled") if name in controls]
+    found = {task: {name: controls[name].f1[task].value for name in names} for task in result.tasks}
     known = json.loads(CONTROLS.read_text()) if CONTROLS.exists() else {}
-    side_by_side.keep({**known, arguments.name: {task: one["controls"] for task, one in found.items()}}, CONTROLS)
+    side_by_side.keep({**known, arguments.name: found}, CONTROLS)
 
 
 # --- Tables -----------------------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ GROUPS = {
 
 
 def options_of(words: Sequence[str]) -> dict[str, Any]:
-    """Settings that the words of a variant change."""
+    """Shape that the words of a variant change."""
     found: dict[str, Any] = {}
     for word in words:
         if word.startswith("classes"):
@@ -86,13 +86,16 @@ def options_of(words: Sequence[str]) -> dict[str, Any]:
 def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, Any]:
     """Train one variant from one seed; predict depth on every test split, and rate what people rated."""
     from dialoscope.corpus import load
-    from dialoscope.engage import RECIPES, Recipe, Settings, fit_all, fit_head, halves, material, read_human
+    from dialoscope.engage import PredictorSettings, read_human
     from dialoscope.engage.encoder import Encoder
+    from dialoscope.engage.fitting import fit_all, fit_head, material_for
+    from dialoscope.engage.human_sets import halves
     from dialoscope.engage.predictor import Predictor
+    from dialoscope.engage.shape import RECIPES, Recipe, Shape
     from dialoscope.model.loading import choose_device
 
     corpus, history, *words = name.split("-")
-    settings = Settings(history=int(history.removeprefix("h")), **options_of(words))
+    settings = Shape(history=int(history.removeprefix("h")), **options_of(words))
     found = {one: load(arguments.corpus / f"{one}.parquet") for one in CORPORA}
     learnt = [found[one] for one in (CORPORA if corpus == MIXTURE else (corpus,))]
     everything = read_human(arguments.human)
@@ -118,7 +121,7 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
         return {**row, "seconds": 0.0, **measured(predictor, tests, rated, everything)}
     if "frozen" in words:
         predictor = fit_head(
-            material(learnt, is_shuffled="shuffled" in words, seed=seed),
+            material_for(learnt, PredictorSettings(shuffled="shuffled" in words, seed=seed)),
             start=Predictor.untrained(encoder, settings, seed=seed),
             seed=seed,
             cache=arguments.work / "vectors",  # one encoding serves all histories
@@ -126,7 +129,7 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
         seconds = time.monotonic() - begin
         return {**row, "seconds": seconds, **measured(predictor.using(dtype=dtype), tests, rated, everything)}
     result = fit_all(
-        material(learnt, is_shuffled="shuffled" in words, seed=seed),
+        material_for(learnt, PredictorSettings(shuffled="shuffled" in words, seed=seed)),
         start=Predictor.untrained(encoder, settings, seed=seed),
         out=out,
         recipe=recipe,
@@ -159,26 +162,26 @@ def measured(predictor: Predictor, tests: Mapping[str, Any], rated: Any, everyth
 
 def depth_on(predictor: Predictor, corpus: Any) -> dict[str, Any]:
     """Tables 1 and 2 on one corpus's test split."""
-    from dialoscope.engage import examples
-    from dialoscope.engage.depth import measure_depth
+    from dialoscope.engage import depth
 
-    found = measure_depth(
-        {"model": predictor}, examples(corpus.split("test")), training=examples(corpus.split("train"))
-    )
-    rows = {"model": found.models["model"], **found.baselines}
-    return {
-        name: {key: getattr(one, key).to_dict() for key in ("mse", "pearson", "spearman")} for name, one in rows.items()
-    }
+    found = depth(corpus, models={"model": predictor})
+    numbers = ("mse", "pearson", "spearman")
+    return {name: {key: found.score(name, key).to_dict() for key in numbers} for name in ("model", *found.baselines)}
 
 
 def people_on(predictor: Predictor, rated: Any) -> dict[str, Any]:
     """How a predictor and the baselines agree with people."""
-    from dialoscope.engage import evaluate
+    from dialoscope.engage import ratings
+    from dialoscope.engage.baselines import BASELINES
 
-    found = next(iter(evaluate({"model": predictor}, [rated]).to_dict()["sets"].values()))
-    kept = ("pearson", "spearman", "interval", "partial_given_length", "share_of_ceiling")
-    short = {name: {key: one[key] for key in kept} for name, one in {**found["models"], **found["baselines"]}.items()}
-    return {"n": found["n"], "ceiling": found["ceiling"], "raters": short}
+    found = ratings(rated, models={"model": predictor}).sets[rated.name]
+    raters = {name: one for kind in ("models", "baselines") for name, one in found.raters[kind].items()}
+    kept = ("pearson", "spearman", "partial_given_length", "share_of_ceiling")
+    short = {
+        name: {**{key: raters[name][key].value for key in kept}, "interval": raters[name]["spearman"].interval}
+        for name in ("model", *BASELINES)
+    }
+    return {"n": found.n, "ceiling": found.ceiling.value, "raters": short}
 
 
 # --- Tables -----------------------------------------------------------------------------------------------------------

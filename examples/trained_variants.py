@@ -1,6 +1,6 @@
 """The papers' models trained on real dialogues, with and without distractions: the tables of docs/results.md.
 
-    dialoscope overlap clean dailydialog/ --threshold 0.75 --test 1000 --validation 1000 --seed 0 --out clean
+    dialoscope overlap clean dailydialog/ --threshold 0.75 --test-size 1000 --validation-size 1000 --seed 0 --out clean
     python examples/trained_variants.py clean/corpus --name dailydialog --variants presets --epochs 20 --workers 3
     python examples/trained_variants.py clean/corpus --name dailydialog --variants paper --epochs 20 --workers 3
     python examples/trained_variants.py --table presets      # perplexity and BLEU-2 of every preset
@@ -152,7 +152,7 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
         "seconds": result.seconds,
         **said(model, test),
         "contexts": without_context(model, test),
-        **looked(model, data, has_attention=settings.attention != "none"),
+        **looked(model, data, attention=settings.attention),
     }
 
 
@@ -170,7 +170,11 @@ def said(model: Any, test: Any) -> dict[str, Any]:
         Pairs(hypotheses, references, dialogues), metrics=["bleu-2"], options=Options(lowercase=True)
     ).scores["bleu-2"]
     examples = [{key: one[key] for key in ("context", "hypothesis", "reference")} for one in written[:3]]
-    return {"perplexity": perplexity_under(model, test).perplexity.to_dict(), "bleu-2": bleu.to_dict(), "examples": examples}
+    return {
+        "perplexity": perplexity_under(model, test).perplexity.to_dict(),
+        "bleu-2": bleu.to_dict(),
+        "examples": examples,
+    }
 
 
 def without_context(model: Any, test: Any) -> dict[str, float]:
@@ -191,23 +195,58 @@ def without_context(model: Any, test: Any) -> dict[str, float]:
     return scores
 
 
-def looked(model: Any, data: Any, *, has_attention: bool) -> dict[str, Any]:
-    """DAS ratios on the nine sets."""
-    from dialoscope.distract import examine, make_sets
+def looked(model: Any, data: Any, *, attention: str) -> dict[str, Any]:
+    """DAS ratios on the nine sets; of attention to tokens, also each token's own on the random sets."""
+    from dialoscope.distract import measure
+    from dialoscope.record import path
 
-    if not has_attention:
+    if attention == "none":
         return {}
-    examined = examine({"model": model}, make_sets(data))
-    found = examined.result.to_dict()["models"]["model"]
-    left = ("intervals", "heads", "reasons")
-    sets = {name: {key: one for key, one in by.items() if key not in left} for name, by in found["sets"].items()}
-    for name, by in found["sets"].items():  # equation 8 has its own already
-        sets[name]["interval_of_means"] = by["intervals"].get("das_ratio_of_means")
-    original = {key: found["original"][key] for key in ("perplexity", "history_percent")}
-    return {"original": original, "sets": sets, "dialogues": by_dialogue(examined.measured)}
+    result = measure(data, models={"model": model})
+    names = {key: path("model", "original", key) for key in ("perplexity", "history_percent")}
+    original = {key: result.scores()[name].value for key, name in names.items()}
+    row = {"original": original, "sets": _ratios(result), "dialogues": by_dialogue(result)}
+    return row if attention != "token" else {**row, **looked_per_token(model, data)}
 
 
-def by_dialogue(measured: Sequence[Any]) -> dict[str, str]:
+def looked_per_token(model: Any, data: Any) -> dict[str, Any]:
+    """DAS ratios on the random sets of attention divided by an utterance's number of tokens."""
+    from dialoscope.distract import measure
+
+    result = measure(data, models={"model": model}, sets=RANDOM, normalisation="per_token")
+    return {"sets_per_token": _ratios(result), "dialogues_per_token": by_dialogue(result, sums_of=SUMS[1:])}
+
+
+NUMBERS = ("das_ratio", "das_ratio_of_means", "das_ratio_median", "distraction_percent", "history_percent",
+           "first_percent", "last_percent", "perplexity")  # fmt: skip
+
+
+def _ratios(result: Any) -> dict[str, Any]:
+    """What a row keeps of each set."""
+    from dialoscope.distract.result import CUT, NO_DISTRACTION, NO_HISTORY
+    from dialoscope.record import path
+
+    sets = {}
+    for name in result.set_names:
+        scores = {number: result.scores()[path("model", name, number)] for number in NUMBERS}
+        left_out = result.rows["model", name].left_out()
+        sets[name] = {
+            **{number: score.value for number, score in scores.items()},
+            "counts": {number: score.n for number, score in scores.items()},
+            "samples": int(result.rows["model", name].is_used.sum()),
+            "without_history": left_out[NO_HISTORY],
+            "interval": scores["das_ratio"].interval,
+            "without_distraction": left_out[NO_DISTRACTION],
+            "cut": left_out[CUT],
+            "interval_of_means": scores["das_ratio_of_means"].interval,
+        }
+    return sets
+
+
+SUMS = (("original", ("log_likelihood", "tokens")), (RANDOM[1], ("distraction", "history")))
+
+
+def by_dialogue(result: Any, *, sums_of: Sequence[tuple[str, tuple[str, str]]] = SUMS) -> dict[str, str]:
     """Sums over each test dialogue's contexts, so that variants can be compared on the same dialogues later.
 
     Log-likelihood and tokens of the original set; attention on distractions and on History of random-0.7, of contexts
@@ -216,13 +255,14 @@ def by_dialogue(measured: Sequence[Any]) -> dict[str, str]:
     import numpy as np
 
     sums = {}
-    sets = {one.name: one for one in measured}
-    for name, keys in (("original", ("log_likelihood", "tokens")), (RANDOM[1], ("distraction", "history"))):
-        one = sets[name]
-        columns = np.stack([one.column(key) for key in keys])
-        columns = np.exp(columns) if name != "original" else columns
+    for name, keys in sums_of:
+        rows = result.rows["model", name]
+        if name == "original":
+            columns = np.stack([rows.column(key) for key in keys])
+        else:
+            columns = np.exp(np.stack([rows.column(f"log_{key}") for key in keys]))
         is_whole = ~np.isnan(columns).any(axis=0)
-        _, dialogue = np.unique(one.dialogues, return_inverse=True)
+        _, dialogue = np.unique(rows.dialogues, return_inverse=True)
         for key, column in zip(keys, np.where(is_whole, columns, 0.0), strict=True):
             sums[key] = " ".join(f"{total:.6g}" for total in np.bincount(dialogue, weights=column))
     return sums

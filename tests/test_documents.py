@@ -63,11 +63,11 @@ def test_the_probe_task_of_the_contributing_page_labels() -> None:
     pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[hf]'")
     code = snippets("CONTRIBUTING.md") + (
         "\nfrom dialoscope.corpus import Corpus, Dialogue, Turn\n"
-        "from dialoscope.probe import Settings, examples\n"
+        "from dialoscope.probe.examples import examples\n"
         "from dialoscope.probe.measure import label_all\n"
         "turns = tuple(Turn('AB'[i % 2], text) for i, text in enumerate(['Why?', 'So.', 'When?', 'Now.']))\n"
         "part = examples(Corpus.of([Dialogue(turns, 'd')], name='c'))\n"
-        "labels, skipped = label_all({'IsQuestion': IS_QUESTION}, part, part, Settings())\n"
+        "labels, skipped = label_all({'IsQuestion': IS_QUESTION}, part, part)\n"
         "print(labels['IsQuestion'].classes, labels['IsQuestion'].held_out.codes, skipped)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -37,10 +37,17 @@ DIRECTION: dict[str, Direction] = {
     "first_percent": "neither",
     "last_percent": "neither",
     "influence_ratio": "low",
+    "distraction_fall": "neither",
+    "history_fall": "neither",
+    "changed_share": "low",
+    "kept_words": "high",
+    "change_with_das_ratio": "neither",
     "perplexity": "low",
     # probes
     "f1": "high",
     "f1_without_none": "high",
+    "f1_deviation": "neither",  # over runs of one model
+    "tasks_above_baselines": "high",
     # remaining depth and ratings
     "mse": "low",
     "pearson": "high",

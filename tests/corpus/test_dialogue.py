@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -128,3 +129,28 @@ def test_corpus_order_groups_splits_and_keeps_the_order_within() -> None:
     names = [("a", "test"), ("b", "train"), ("c", "other"), ("d", "train"), ("e", "validation")]
     corpus = Corpus.of([GREETING._replace(id=name, split=split) for name, split in names])
     assert in_corpus_order(corpus.table)["id"].to_pylist() == ["b", "d", "e", "a", "c"]
+
+
+def test_texts_and_pairs_become_dialogues_of_one_turn_and_two() -> None:
+    texts = Corpus.of_texts(["a", "b"], ["c"])
+    assert [(one.id, one.split, one.texts) for one in texts] == [
+        ("train-1", "train", ["a"]),
+        ("train-2", "train", ["b"]),
+        ("test-1", "test", ["c"]),
+    ]
+    assert [one.texts for one in Corpus.of_pairs([("a", "b"), ("c", "d")])] == [["a", "b"], ["c", "d"]]
+    assert Corpus.of_pairs([("a", "b")], [("c", "d")]).splits == {"train": 1, "test": 1}
+
+
+@pytest.mark.parametrize("texts", ["a text", [], [1, 2], ["a", 1], ["a", None], [("a",)], ["\0"]])
+def test_what_is_no_list_of_texts_is_refused_in_one_line(texts: Any) -> None:
+    for train, test in ((texts, None), (["a"], texts)):
+        with pytest.raises((CorpusError, UsageError), match=r"lists of texts|expected UTF-8 text"):
+            Corpus.of_texts(train, test)
+
+
+@pytest.mark.parametrize("pairs", ["ab", [], [1], [("a",)], [("a", "b"), "c"], [("a", None)], [("a", "\0")]])
+def test_what_is_no_list_of_pairs_is_refused_in_one_line(pairs: Any) -> None:
+    for train, test in ((pairs, None), ([("a", "b")], pairs)):
+        with pytest.raises((CorpusError, UsageError), match=r"lists of \(context, response\)|expected UTF-8 text"):
+            Corpus.of_pairs(train, test)

@@ -22,7 +22,7 @@ def attention(*shares: float, tokens: tuple[int, ...] = (2, 2, 2, 2), kind: Kind
 
 
 def percent(seen: Attention, normalisation: str = "utterance") -> list[float]:
-    return [round(100 * float(one), 4) for one in np.exp(log_scores(seen, normalisation=normalisation))[0, 0]]  # type: ignore[arg-type]
+    return [round(100 * float(one), 4) for one in np.exp(log_scores(seen, normalisation=normalisation))[0, 0]]
 
 
 @pytest.mark.parametrize("kind", ["static", "dynamic"])

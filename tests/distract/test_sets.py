@@ -3,15 +3,16 @@ from __future__ import annotations
 from collections import Counter
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dialoscope.corpus import Corpus, Dialogue, Turn, generate
-from dialoscope.distract.examine import make_sets
-from dialoscope.distract.sets import NINE, Case, Maker, SetName, chosen_names, put_in, slot_of
-from dialoscope.distract.stored import read_sets, write_sets
+from dialoscope.distract import SetsSettings, make_sets, read_sets, write_sets
+from dialoscope.distract.names import NINE, SetName, chosen_names
+from dialoscope.distract.sets import Case, Maker, put_in, slot_of
 from dialoscope.errors import CorpusError, DialoscopeError, OutputError, UsageError
 
 
@@ -94,12 +95,59 @@ def test_a_set_is_called_what_it_was_asked_for(name: str) -> None:
     assert str(SetName.parse(name)) == name
 
 
-def test_a_split_that_a_whole_corpus_lacks_is_refused() -> None:
+def test_dialogues_that_share_an_id_never_get_their_own_turns() -> None:
+    twice = Corpus.of([dialogue("d", "a", "b", "c"), dialogue("d", "x", "y", "z"), dialogue("n", "k", "l")], name="d")
+    for seed in range(5):
+        made = Maker(twice[:2], twice, seed=seed).make("random-1.0")
+        assert {case.context[place] for case in made.cases for place in case.distractions} <= {"k", "l"}
+
+
+def test_where_the_training_split_is_measured_distractions_come_from_other_dialogues() -> None:
+    said = [dialogue(f"n{n}", f"{n} a", f"{n} b", f"{n} c", split="train") for n in range(4)]
+    corpus = Corpus.of([*said, dialogue("t", "x", "y", split="test")], name="two")
+    _, made = make_sets(corpus, sets=["random-1.0-9"], split="train")
+    assert {case.dialogue for case in made.cases} == {"n0", "n1", "n2", "n3"}
+    for case in made.cases:
+        assert not [place for place in case.distractions if case.context[place][0] == case.dialogue[1]]
+
+
+def test_a_split_that_a_corpus_lacks_is_refused() -> None:
     corpus = Corpus.of([dialogue("n1", "k", "l"), dialogue("n2", "m", "n")], name="whole")
-    assert [len(one) for one in make_sets(corpus, names=["random-1.0"])] == [2, 2]
-    assert [len(one) for one in make_sets(corpus, names=["random-1.0"], split="all")] == [2, 2]
-    with pytest.raises(UsageError, match="No split 'banana' in whole"):
-        make_sets(corpus, names=["random-1.0"], split="banana")
+    assert [len(each) for each in make_sets(corpus, sets=["random-1.0"])] == [2, 2]
+    assert [len(each) for each in make_sets(corpus, sets=["random-1.0"], split="all")] == [2, 2]
+    for option, name in (("split", "banana"), ("split", "test"), ("train_split", "train")):
+        with pytest.raises(UsageError, match=f"whole has no {name} split. Found: all"):
+            make_sets(corpus, None, **{"sets": ["random-1.0"], option: name})
+    with pytest.raises(UsageError, match="tset"):
+        make_sets(generate(dialogues=60, seed=1), split="tset")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"sets": ()}, "at least one distracting set"),
+        ({"sets": ("loud",)}, "No distracting set is called 'loud'"),
+        ({"sets": ("given-end",), "sentences": ("one",)}, "'given-end' needs 2 sentences, found 1"),
+        ({"limit": 0}, "limit takes a whole number of 1 or more, found 0"),
+        ({"context_turns": 1.5}, "context_turns takes a whole number, found 1.5"),
+    ],
+)
+def test_wrong_settings_are_refused_at_once(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        SetsSettings(**options)
+
+
+def test_sets_say_how_they_were_made() -> None:
+    corpus = generate(dialogues=60, seed=2)
+    for made in make_sets(corpus, sets=["rare-end"], seed=4, limit=3, context_turns=2):
+        about = {key: made.about[key] for key in ("corpus", "seed", "context_turns", "parts")}
+        assert about == {
+            "corpus": f"{corpus.name}@{corpus.fingerprint}",
+            "seed": 4,
+            "context_turns": 2,
+            "parts": {"train": 48, "test": 3},
+        }
+        assert made.about["used"] == "Measured: test, 3 dialogues. Distractions from: train, 48 dialogues."
 
 
 def test_a_turn_without_words_is_no_distraction() -> None:
@@ -149,7 +197,7 @@ def test_the_last_response_of_each_dialogue() -> None:
 def test_of_a_limited_test_split_distractions_still_come_from_all_of_training(has_splits: bool) -> None:
     said = [dialogue(f"n{n}", f"{n} a", f"{n} b", split="train" if has_splits else "all") for n in range(6)]
     asked = [dialogue(f"t{n}", *"abcdefgh", split="test" if has_splits else "all") for n in range(2)]
-    _, made = make_sets(Corpus.of([*asked, *said], name="six"), names=["random-1.0-9"], limit=1)
+    _, made = make_sets(Corpus.of([*asked, *said], name="six"), sets=["random-1.0-9"], limit=1)
     assert {case.dialogue for case in made.cases} == {"t0"}
     drawn = {case.context[place] for case in made.cases for place in case.distractions}
     assert drawn == {f"{n} {letter}" for n in range(6) for letter in "ab"}
@@ -163,7 +211,7 @@ def test_sentences_that_a_user_gives() -> None:
 
 
 def test_sets_are_written_and_read_back(tmp_path: Path) -> None:
-    sets = make_sets(generate(dialogues=60, seed=2), names=["all"], seed=1)
+    sets = make_sets(generate(dialogues=60, seed=2), sets=["all"], seed=1)
     assert [one.name for one in sets] == ["original", *NINE]
     write_sets(sets, tmp_path / "sets")
     again = read_sets(tmp_path / "sets")

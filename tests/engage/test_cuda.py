@@ -18,7 +18,7 @@ from dialoscope.engage.encoder import Encoder
 from dialoscope.engage.fitting import Material, fit_head
 from dialoscope.engage.live import Monitor
 from dialoscope.engage.predictor import Predictor
-from dialoscope.engage.settings import Recipe, Settings
+from dialoscope.engage.shape import Recipe, Shape
 from dialoscope.engage.tuning import Moment, Tuned, tune
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
@@ -32,7 +32,7 @@ Run = Callable[..., Tuned]
 
 @pytest.fixture
 def start(bert: Path) -> Predictor:
-    return Predictor.untrained(Encoder.load(bert, device="cuda"), Settings(history=1), seed=3)
+    return Predictor.untrained(Encoder.load(bert, device="cuda"), Shape(history=1), seed=3)
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_depth_is_learnt_on_a_gpu(run: Run) -> None:
 @pytest.mark.parametrize("history", [0, 2])
 def test_scores_on_a_gpu_are_those_of_the_cpu_alone_together_or_live(bert: Path, history: int) -> None:
     near, far = (
-        Predictor.untrained(Encoder.load(bert, device=device), Settings(history=history), seed=3)
+        Predictor.untrained(Encoder.load(bert, device=device), Shape(history=history), seed=3)
         for device in ("cpu", "cuda")
     )
     dialogues = [list(one) for one in (*VALIDATION.dialogues, *LONG.dialogues)]

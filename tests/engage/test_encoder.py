@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from tests.engage.samples import Counting
 
 from dialoscope.engage.encoder import Encoder, chunks, pool
-from dialoscope.engage.settings import POOLINGS, Settings
+from dialoscope.engage.settings import POOLINGS
+from dialoscope.engage.shape import Shape
 from dialoscope.errors import UsageError
 
 WORDS = st.lists(st.sampled_from(["hello", "bridge", "the", "old", "where", "?", "bye", "xyz"]), max_size=12)
@@ -27,7 +28,7 @@ def words(encoder: Encoder, ids: list[int]) -> list[str]:
 
 def states_alone(encoder: Encoder, text: str) -> torch.Tensor:
     """What the network gives for each token of a text on its own: (tokens, width)."""
-    ids = encoder.read([text], Settings())
+    ids = encoder.read([text], Shape())
     with torch.inference_mode():
         found: torch.Tensor = encoder.network.eval()(input_ids=torch.tensor(ids)).last_hidden_state[0]
     return found
@@ -37,38 +38,38 @@ def states_alone(encoder: Encoder, text: str) -> torch.Tensor:
 
 
 def test_a_text_is_read_between_cls_and_sep(encoder: Encoder) -> None:
-    ids = encoder.read(["Where is the bridge?", ""], Settings())
+    ids = encoder.read(["Where is the bridge?", ""], Shape())
     assert words(encoder, ids[0]) == ["[CLS]", "where", "is", "the", "bridge", "?", "[SEP]"]
     assert words(encoder, ids[1]) == ["[CLS]", "[SEP]"]
-    assert encoder.read([], Settings()) == []
+    assert encoder.read([], Shape()) == []
 
 
 @pytest.mark.parametrize(("name", "plain"), [("[SEP]", "sep"), ("[PAD]", "pad"), ("[CLS]", "cls")])
 def test_names_of_control_tokens_in_a_turn_are_plain_words(encoder: Encoder, name: str, plain: str) -> None:
     control = {encoder.tokenizer.convert_tokens_to_ids(one) for one in ("[SEP]", "[PAD]", "[CLS]", "[MASK]")}
-    read = encoder.read([f"the {name} bridge"], Settings())[0]
+    read = encoder.read([f"the {name} bridge"], Shape())[0]
     assert not control & set(read[1:-1])
     assert read[1:-1] == [one for text in ("the", "[", plain, "]", "bridge") for one in plainly(encoder, text)]
 
 
 def plainly(encoder: Encoder, text: str) -> list[int]:
-    return encoder.read([text], Settings())[0][1:-1]
+    return encoder.read([text], Shape())[0][1:-1]
 
 
 def test_a_long_text_loses_its_end(encoder: Encoder) -> None:
-    ids = encoder.read(["a b c d e f"], Settings(tokens=5))[0]
+    ids = encoder.read(["a b c d e f"], Shape(tokens=5))[0]
     assert words(encoder, ids) == ["[CLS]", "a", "b", "c", "[SEP]"]
 
 
 def test_a_flat_history_loses_its_oldest_tokens(encoder: Encoder) -> None:
-    flat, plain = Settings(history=2, is_flat=True, tokens=5), Settings(tokens=5)
+    flat, plain = Shape(history=2, is_flat=True, tokens=5), Shape(tokens=5)
     assert words(encoder, encoder.read(["a b c d e f"], flat)[0]) == ["[CLS]", "d", "e", "f", "[SEP]"]
     assert words(encoder, encoder.read(["a b c d e f"], plain)[0])[1] == "a"  # the side is not left as it was set
 
 
 def test_more_tokens_than_positions_are_refused(encoder: Encoder) -> None:
     with pytest.raises(UsageError, match="128 positions and cannot read a window of 129 tokens"):
-        encoder.read(["a"], Settings(tokens=129))
+        encoder.read(["a"], Shape(tokens=129))
 
 
 # --- Vectors ----------------------------------------------------------------------------------------------------------
@@ -77,7 +78,7 @@ def test_more_tokens_than_positions_are_refused(encoder: Encoder) -> None:
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_pooling_is_a_loop_over_real_tokens(encoder: Encoder, pooling: Any) -> None:
     texts = ["where is the old bridge?", "bye", ""]
-    found = encoder.vectors(texts, Settings(pooling=pooling))
+    found = encoder.vectors(texts, Shape(pooling=pooling))
     for text, vector in zip(texts, found, strict=True):
         by_token = [one.tolist() for one in states_alone(encoder, text)]
         for place, value in enumerate(vector.tolist()):
@@ -98,7 +99,7 @@ def test_what_stands_at_padding_never_reaches_a_vector(pooling: str, filler: flo
 @hypothesis_settings(max_examples=25)
 @given(TEXTS, st.sampled_from(POOLINGS))
 def test_a_vector_does_not_depend_on_what_else_is_encoded(encoder: Encoder, texts: list[str], pooling: Any) -> None:
-    settings = Settings(pooling=pooling)
+    settings = Shape(pooling=pooling)
     together = encoder.vectors([*texts, "hello there " * 20], settings)[:-1]
     alone = np.concatenate([encoder.vectors([text], settings) for text in texts])
     np.testing.assert_allclose(together, alone, atol=1e-5)
@@ -108,9 +109,9 @@ def test_vectors_are_in_the_order_of_the_texts_whatever_their_lengths_and_chunks
     encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = [" ".join(["the old bridge"] * count) for count in (3, 1, 7, 0, 2, 7, 5)]
-    whole = encoder.vectors(texts, Settings())
+    whole = encoder.vectors(texts, Shape())
     monkeypatch.setattr("dialoscope.engage.encoder.CHUNK_TOKENS", {"cpu": 20})  # two of eleven, one of over ten
-    np.testing.assert_allclose(encoder.vectors(texts, Settings()), whole, atol=1e-5)
+    np.testing.assert_allclose(encoder.vectors(texts, Shape()), whole, atol=1e-5)
     np.testing.assert_array_equal(whole[2], whole[5])
 
 
@@ -135,26 +136,26 @@ def test_chunks_hold_every_text_once_and_no_more_tokens_than_allowed(lengths: li
 
 def test_equal_texts_are_encoded_once(counted: tuple[Encoder, Counting]) -> None:
     encoder, counting = counted
-    found = encoder.vectors(["hello", "bye", "hello", "hello"], Settings())
+    found = encoder.vectors(["hello", "bye", "hello", "hello"], Shape())
     assert (counting.texts, found.shape) == (2, (4, 32))
     np.testing.assert_array_equal(found[0], found[2])
 
 
 def test_no_texts_give_no_vectors(encoder: Encoder) -> None:
-    assert encoder.vectors([], Settings()).shape == (0, 32)
+    assert encoder.vectors([], Shape()).shape == (0, 32)
 
 
 def test_progress_counts_to_the_end(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dialoscope.engage.encoder.CHUNK_TOKENS", {"cpu": 6})
     told: list[tuple[int, int]] = []
-    encoder.vectors(["a", "b", "c"], Settings(), lambda done, of: told.append((done, of)))
+    encoder.vectors(["a", "b", "c"], Shape(), lambda done, of: told.append((done, of)))
     assert told == [(2, 3), (3, 3)]  # [CLS] a [SEP]: three tokens a text, two texts a chunk
 
 
 def test_scoring_drops_nothing_out_even_after_training(bert: Path) -> None:
     encoder = Encoder.load(bert)
     encoder.network.train()
-    first, second = (encoder.vectors(["hello there"], Settings()) for _ in range(2))
+    first, second = (encoder.vectors(["hello there"], Shape()) for _ in range(2))
     np.testing.assert_array_equal(first, second)
 
 

@@ -14,7 +14,7 @@ from dialoscope.engage.encoder import Encoder
 from dialoscope.engage.examples import Examples, joined, shuffled
 from dialoscope.engage.frozen import PENALTIES, fit_frozen
 from dialoscope.engage.predictor import Predictor, window_means
-from dialoscope.engage.settings import Settings
+from dialoscope.engage.shape import Shape
 
 TRAINING, VALIDATION = conversations(60, seed=1), conversations(20, seed=2)
 
@@ -23,7 +23,7 @@ def averaged(given: Examples, encoder: Encoder, history: int) -> np.ndarray[Any,
     """Each turn's vector and those of its predecessors, averaged in a loop: (turns, width)."""
     rows = []
     for dialogue in given.dialogues:
-        vectors = encoder.vectors(list(dialogue), Settings()).astype(np.float64)
+        vectors = encoder.vectors(list(dialogue), Shape()).astype(np.float64)
         rows += [vectors[max(0, turn - history) : turn + 1].mean(0) for turn in range(len(dialogue))]
     return np.array(rows)
 
@@ -41,7 +41,7 @@ def test_the_layer_is_scikit_learns_ridge(
     encoder: Encoder, history: int, penalty: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dialoscope.engage.frozen.PENALTIES", (penalty,))
-    made = fit_frozen(TRAINING, VALIDATION, encoder=encoder, settings=Settings(history))
+    made = fit_frozen(TRAINING, VALIDATION, encoder=encoder, settings=Shape(history))
     expected = Ridge(alpha=penalty).fit(averaged(TRAINING, encoder, history), TRAINING.targets)
     assert made.head.weight[0].tolist() == pytest.approx(expected.coef_.tolist(), abs=1e-4)
     assert made.head.bias.item() == pytest.approx(expected.intercept_, abs=1e-4)
@@ -51,7 +51,7 @@ def test_the_layer_is_the_least_squares_of_the_augmented_system(
     encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dialoscope.engage.frozen.PENALTIES", (10.0,))
-    made = fit_frozen(TRAINING, VALIDATION, encoder=encoder, settings=Settings(1))
+    made = fit_frozen(TRAINING, VALIDATION, encoder=encoder, settings=Shape(1))
     vectors = averaged(TRAINING, encoder, 1)
     left = np.block([[vectors, np.ones((len(vectors), 1))], [np.sqrt(10.0) * np.eye(32), np.zeros((32, 1))]])
     solution = np.linalg.lstsq(left, np.concatenate([TRAINING.targets, np.zeros(32)]))[0]
@@ -63,7 +63,7 @@ def test_the_penalty_is_the_one_that_serves_validation_best(encoder: Encoder, is
     few = conversations(12, seed=4)
     noise = np.random.default_rng(3).random(len(few.targets)).astype(np.float32)
     given = replace(few, targets=noise) if is_noise else few
-    made = fit_frozen(given, VALIDATION, encoder=encoder, settings=Settings())
+    made = fit_frozen(given, VALIDATION, encoder=encoder, settings=Shape())
     errors = {}
     for penalty in PENALTIES:
         ridge = Ridge(alpha=penalty).fit(averaged(given, encoder, 0), given.targets)
@@ -81,7 +81,7 @@ def test_dialogues_that_calibrate_do_not_choose_the_penalty(encoder: Encoder) ->
     by_heart = joined([noise] * 20)
     given = [(VALIDATION, None), (VALIDATION, by_heart), (joined([VALIDATION, by_heart]), None)]
     alone, both, wrong = (
-        fit_frozen(noise, one, encoder=encoder, settings=Settings(), calibration=other) for one, other in given
+        fit_frozen(noise, one, encoder=encoder, settings=Shape(), calibration=other) for one, other in given
     )
     assert both.origin["penalty"] == alone.origin["penalty"] > wrong.origin["penalty"]
     assert both.origin["validation_mse"] == alone.origin["validation_mse"]
@@ -95,9 +95,9 @@ def test_a_layer_from_portions_is_that_of_all_turns_at_once(
     targets = TRAINING.targets.copy()
     targets[::7] = np.nan  # turns without a target, as dialogue scores leave them
     given = replace(TRAINING, targets=targets)
-    whole = fit_frozen(given, VALIDATION, encoder=encoder, settings=Settings(**options))
+    whole = fit_frozen(given, VALIDATION, encoder=encoder, settings=Shape(**options))
     monkeypatch.setattr("dialoscope.engage.frozen.TURNS_AT_ONCE", 5)
-    pieces = fit_frozen(given, VALIDATION, encoder=encoder, settings=Settings(**options))
+    pieces = fit_frozen(given, VALIDATION, encoder=encoder, settings=Shape(**options))
     assert pieces.origin["penalty"] == whole.origin["penalty"]
     assert torch.allclose(pieces.head.weight, whole.head.weight, atol=2e-3)
 
@@ -111,7 +111,7 @@ def test_no_more_averaged_vectors_exist_than_a_portion_has(encoder: Encoder, mon
         return window_means(values, *others)
 
     monkeypatch.setattr("dialoscope.engage.frozen.window_means", noted)
-    fit_frozen(TRAINING, VALIDATION, encoder=encoder, settings=Settings(2))
+    fit_frozen(TRAINING, VALIDATION, encoder=encoder, settings=Shape(2))
     assert max(sizes) == 6  # dialogues have two to six turns
 
 
@@ -125,7 +125,7 @@ def test_no_more_averaged_vectors_exist_than_a_portion_has(encoder: Encoder, mon
 )
 def test_what_can_be_told_apart_is_learnt(encoder: Encoder, options: dict[str, Any]) -> None:
     training, validation = (of([["hello there", "bye"], ["good morning", "good night"]] * 5) for _ in range(2))
-    made = fit_frozen(training, validation, encoder=encoder, settings=Settings(**options))
+    made = fit_frozen(training, validation, encoder=encoder, settings=Shape(**options))
     middle = {2: 0.25, 5: 0.1, 10: 0.05}.get(options.get("classes", 0), 0.0)  # of the lowest class
     expected = [[1 - middle, middle]] * 10
     np.testing.assert_allclose(made.predict(list(validation.dialogues)), expected, atol=0.05)
@@ -133,14 +133,14 @@ def test_what_can_be_told_apart_is_learnt(encoder: Encoder, options: dict[str, A
 
 def test_depth_is_learnt_far_better_than_by_chance_and_shuffled_labels_teach_nothing(encoder: Encoder) -> None:
     spread = float(VALIDATION.targets.var())
-    learnt = fit_frozen(TRAINING, VALIDATION, encoder=encoder, settings=Settings())
+    learnt = fit_frozen(TRAINING, VALIDATION, encoder=encoder, settings=Shape())
     control = shuffled(TRAINING, np.random.default_rng(5))
     assert error(learnt, VALIDATION) < 0.4 * spread
-    assert error(fit_frozen(control, VALIDATION, encoder=encoder, settings=Settings()), VALIDATION) > 0.8 * spread
+    assert error(fit_frozen(control, VALIDATION, encoder=encoder, settings=Shape()), VALIDATION) > 0.8 * spread
 
 
 def test_its_origin_names_data_and_encoder(encoder: Encoder) -> None:
-    made = fit_frozen(TRAINING, VALIDATION, encoder=encoder, settings=Settings())
+    made = fit_frozen(TRAINING, VALIDATION, encoder=encoder, settings=Shape())
     assert made.origin["training"] == f"toy@{TRAINING.fingerprint}"
     assert made.origin["encoder"] == f"tiny@{encoder.fingerprint}"
     assert made.origin["is_frozen"]
@@ -157,7 +157,7 @@ def test_vectors_are_kept_by_texts_pooling_tokens_and_flat_history_but_not_by_an
 
     def encoded(training: Examples = TRAINING, **options: Any) -> int:
         before = counting.texts
-        fit_frozen(training, VALIDATION, encoder=encoder, settings=Settings(**options), cache=tmp_path / "kept")
+        fit_frozen(training, VALIDATION, encoder=encoder, settings=Shape(**options), cache=tmp_path / "kept")
         return counting.texts - before
 
     assert encoded() > 0
@@ -176,7 +176,7 @@ def test_vectors_are_kept_by_texts_pooling_tokens_and_flat_history_but_not_by_an
 
 def test_kept_vectors_give_the_same_predictor(encoder: Encoder, tmp_path: Path) -> None:
     names = [
-        fit_frozen(TRAINING, VALIDATION, encoder=encoder, settings=Settings(2), cache=cache).name
+        fit_frozen(TRAINING, VALIDATION, encoder=encoder, settings=Shape(2), cache=cache).name
         for cache in (None, tmp_path, tmp_path)
     ]
     assert len(set(names)) == 1
@@ -186,5 +186,5 @@ def test_another_encoder_does_not_find_the_vectors_of_the_first(bert: Path, enco
     other = Encoder.load(bert)
     other.network.embeddings.LayerNorm.bias.data += 0.5
     for one in (encoder, other):
-        fit_frozen(TRAINING, VALIDATION, encoder=one, settings=Settings(), cache=tmp_path)
+        fit_frozen(TRAINING, VALIDATION, encoder=one, settings=Shape(), cache=tmp_path)
     assert len(list(tmp_path.glob("*.npy"))) == 2  # for each encoder one: both parts have the same few texts

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,13 @@ from hypothesis import strategies as st
 from tests.engage.samples import Counting
 
 from dialoscope.corpus import Corpus, Dialogue, Turn
+from dialoscope.engage import storage
 from dialoscope.engage.encoder import Encoder
 from dialoscope.engage.live import Calibration, Monitor, Ranges, Rule, rank
 from dialoscope.engage.predictor import Predictor
 from dialoscope.engage.scoring import scored
-from dialoscope.engage.settings import Settings
-from dialoscope.errors import UsageError
+from dialoscope.engage.shape import Shape
+from dialoscope.errors import DialoscopeError, UsageError
 
 TURNS = ["a b", "c d e f", "a", "b b c", "f e d", "a b c d"]
 
@@ -99,7 +101,7 @@ def test_a_turn_that_cannot_be_read_changes_nothing(predictor: Callable[..., Pre
 
 def test_each_turn_is_encoded_once_however_long_the_conversation(counted: tuple[Encoder, Counting]) -> None:
     encoder, counting = counted
-    monitor = Monitor(Predictor.untrained(encoder, Settings(history=3)))
+    monitor = Monitor(Predictor.untrained(encoder, Shape(history=3)))
     for turn in TURNS * 5:
         monitor.hear(turn)
     assert counting.texts == len(TURNS * 5)
@@ -255,3 +257,22 @@ def test_candidates_are_ranked_by_the_score_of_each_in_its_place(
 def test_nothing_to_rank_is_refused(predictor: Callable[..., Predictor]) -> None:
     with pytest.raises(UsageError, match="at least one candidate"):
         rank(predictor(), ["a"], [])
+
+
+def test_a_monitor_and_a_ranking_take_a_path_or_a_predictor(model: Path) -> None:
+    monitor, loaded = Monitor(str(model)), Monitor(storage.load(model))
+    assert monitor.hear("hello there").score == loaded.hear("hello there").score
+    assert rank(model, ["hello there"], ["good night"]) == rank(storage.load(model), ["hello there"], ["good night"])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (3, "A predictor is a folder of 'dialoscope engage train' or loaded, found int."),
+        ("nowhere", "nowhere: expected"),
+    ],
+)
+def test_what_is_no_predictor_is_one_line(given: Any, message: str) -> None:
+    with pytest.raises(DialoscopeError) as caught:
+        Monitor(given)
+    assert str(caught.value).startswith(message) and "\n" not in str(caught.value)

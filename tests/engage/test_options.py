@@ -44,48 +44,47 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
 
 
 def test_only_the_split_that_was_asked_for_is_scored(model: Path, corpus: Path) -> None:
-    found = as_json("engage", "score", model, corpus, "--split", "validation")
+    found = as_json("engage", "score", corpus, "--model", model, "--split", "validation")
     assert {one["split"] for one in found["dialogues"]} == {"validation"}
     assert len(found["dialogues"]) == 10
-    assert "No split 'dev2'" in refused("engage", "score", model, corpus, "--split", "dev2")
+    assert "No split 'dev2'" in refused("engage", "score", corpus, "--model", model, "--split", "dev2")
 
 
-def test_a_seed_draws_what_a_limit_keeps(model: Path, corpus: Path) -> None:
-    drawn = [
-        dialogues(as_json("engage", "score", model, corpus, "--split", "train", "--limit", "5", *more))
-        for more in ([], ["--seed", "1"], ["--seed", "1"], ["--seed", "2"])
-    ]
-    assert drawn[1] == drawn[2]
-    assert len({tuple(one) for one in drawn}) == 3
+def test_a_limit_cuts_the_split_that_is_scored(model: Path, corpus: Path) -> None:
+    whole = dialogues(as_json("engage", "score", corpus, "--model", model, "--split", "test"))
+    assert (
+        dialogues(as_json("engage", "score", corpus, "--model", model, "--split", "test", "--limit", "5")) == whole[:5]
+    )
 
 
 def test_a_batch_size_bounds_a_pass_and_changes_no_score(
     model: Path, corpus: Path, passes: list[tuple[int, str]]
 ) -> None:
-    usual = scores(as_json("engage", "score", model, corpus, "--limit", "3"))
+    usual = scores(as_json("engage", "score", corpus, "--model", model, "--limit", "3"))
     assert max(size for size, _ in passes) > 2
     passes.clear()
-    small = scores(as_json("engage", "score", model, corpus, "--limit", "3", "--batch-size", "2"))
+    small = scores(as_json("engage", "score", corpus, "--model", model, "--limit", "3", "--batch-size", "2"))
     assert max(size for size, _ in passes) == 2
     assert small == pytest.approx(usual, abs=1e-5)
 
 
 def test_bfloat16_is_computed_in_and_named(model: Path, corpus: Path, passes: list[tuple[int, str]]) -> None:
     exact, rough = (
-        as_json("engage", "score", model, corpus, "--limit", "3", "--dtype", dtype) for dtype in ("float32", "bfloat16")
+        as_json("engage", "score", corpus, "--model", model, "--limit", "3", "--dtype", dtype)
+        for dtype in ("float32", "bfloat16")
     )
     assert {dtype for _, dtype in passes} == {"float32", "bfloat16"}
     assert exact["model"] != rough["model"]
     assert scores(exact) != scores(rough) == pytest.approx(scores(exact), abs=0.05)
-    assert "Did you mean 'bfloat16'" in refused("engage", "score", model, corpus, "--dtype", "bfloat1")
+    said = refused("engage", "score", corpus, "--model", model, "--dtype", "bfloat1")
+    assert said == "dtype is one of float32, bfloat16; found 'bfloat1'."
 
 
 def test_a_dry_run_counts_what_is_left_and_writes_nothing(model: Path, corpus: Path, tmp_path: Path) -> None:
     out = tmp_path / "scores.parquet"
-    found = as_json("engage", "score", model, corpus, "--out", out, "--dry-run")
+    found = as_json("engage", "score", corpus, "--model", model, "--out", out, "--dry-run")
     assert (found["dialogues"], found["portions"], found["portions_kept"]) == (60, 1, 0)
     assert found["texts_to_encode"] == len({*OPENINGS, *MIDDLES, *ENDINGS})  # equal texts of a portion once
-    assert found["seconds"] > 0
     assert not list(tmp_path.iterdir())
     work = tmp_path / ".scores.parquet.work"
     work.mkdir()
@@ -93,13 +92,13 @@ def test_a_dry_run_counts_what_is_left_and_writes_nothing(model: Path, corpus: P
     from dialoscope.engage.scoring import score_corpus
 
     list(score_corpus(storage.load(model), load(corpus), work=work))
-    again = as_json("engage", "score", model, corpus, "--out", out, "--dry-run")
-    assert (again["portions_kept"], again["texts_to_encode"], again["seconds"]) == (1, 0, 0)
+    again = as_json("engage", "score", corpus, "--model", model, "--out", out, "--dry-run")
+    assert (again["portions_kept"], again["texts_to_encode"]) == (1, 0)
 
 
 def test_dialogues_with_one_id_stay_apart_in_the_json(model: Path) -> None:
     said = json.dumps({"id": "same", "messages": [{"role": "user", "content": "hello there"}]})
-    found = json.loads(heard(f"{said}\n{said}\n", "engage", "score", model, "-", "--json"))
+    found = json.loads(heard(f"{said}\n{said}\n", "engage", "score", "-", "--model", model, "--json"))
     assert [len(one["turns"]) for one in found["dialogues"]] == [1, 1]
 
 
@@ -107,9 +106,9 @@ def test_dialogues_with_one_id_stay_apart_in_the_json(model: Path) -> None:
 @pytest.mark.skipif(bool(NO_SPARK), reason=NO_SPARK)
 def test_spark_writes_a_folder_with_the_scores_of_one_process(model: Path, corpus: Path, tmp_path: Path) -> None:
     given = ["--split", "train,test", "--device", "cpu"]
-    dialoscope("engage", "score", model, corpus, "--out", tmp_path / "here.parquet", *given)
+    dialoscope("engage", "score", corpus, "--model", model, "--out", tmp_path / "here.parquet", *given)
     spark = ["--engine", "spark", "--master", "local[2]"]
-    found = as_json("engage", "score", model, corpus, "--out", tmp_path / "there", *given, *spark)
+    found = as_json("engage", "score", corpus, "--model", model, "--out", tmp_path / "there", *given, *spark)
     assert found["dialogues"] == 50
     here, there = (
         {(row["split"], row["dialogue"], row["turn"]): row for row in pq.read_table(path).to_pylist()}
@@ -122,17 +121,17 @@ def test_spark_writes_a_folder_with_the_scores_of_one_process(model: Path, corpu
     assert all(here[key]["text"] == there[key]["text"] for key in here)
     assert {path.suffix for path in (tmp_path / "there").iterdir()} == {".parquet"}
     assert "No split 'dev2'" in refused(
-        "engage", "score", model, corpus, "--out", tmp_path / "no", "--split", "dev2", *spark
+        "engage", "score", corpus, "--model", model, "--out", tmp_path / "no", "--split", "dev2", *spark
     )
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--engine", "sparc"], "Did you mean 'spark'"),
+        (["--engine", "sparc"], "engine is one of here, spark; found 'sparc'"),
         (["--engine", "spark"], "name it with --out"),
         (["--engine", "spark", "--out", "scores.parquet"], "without an ending"),
-        (["--engine", "spark", "--out", "x", "--limit", "3", "--seed", "1"], "leave out --limit, --seed"),
+        (["--engine", "spark", "--out", "x", "--limit", "3", "--dry-run"], "leave out --limit, --dry-run"),
         (["--engine", "spark", "--out", "x", "--on-error", "skip"], "leave out --on-error"),
     ],
 )
@@ -140,46 +139,46 @@ def test_what_spark_cannot_do_is_refused(
     model: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert message in refused("engage", "score", model, corpus, *arguments)
+    assert message in refused("engage", "score", corpus, "--model", model, *arguments)
 
 
 def test_spark_asks_for_parquet(model: Path, tmp_path: Path) -> None:
     (tmp_path / "chats.jsonl").write_text(json.dumps({"messages": [{"role": "user", "content": "hello"}]}) + "\n")
-    given = ["engage", "score", model, tmp_path / "chats.jsonl", "--engine", "spark", "--out", tmp_path / "x"]
+    given = [
+        "engage",
+        "score",
+        tmp_path / "chats.jsonl",
+        "--model",
+        model,
+        "--engine",
+        "spark",
+        "--out",
+        tmp_path / "x",
+    ]
     assert "reads Parquet in our own columns" in refused(*given)
 
 
-# --- depth and evaluate -----------------------------------------------------------------------------------------------
+# --- depth and ratings ------------------------------------------------------------------------------------------------
 
 
 def test_depth_takes_a_seed_a_precision_and_a_batch_size(
     model: Path, corpus: Path, passes: list[tuple[int, str]]
 ) -> None:
-    given = ["engage", "depth", f"mine={model}", "--corpus", corpus]
+    given = ["engage", "depth", corpus, "--model", f"mine={model}"]
     usual, other = (as_json(*given, *more) for more in ([], ["--seed", "3"]))
-    assert usual["models"]["mine"]["mse"]["value"] == other["models"]["mine"]["mse"]["value"]
-    assert "seed:3" in other["models"]["mine"]["mse"]["signature"]
-    assert usual["cases"]["mine"]["highest"][0]["score"] > usual["cases"]["mine"]["lowest"][0]["score"]
+    assert usual["scores"]["mine/test/mse"]["value"] == other["scores"]["mine/test/mse"]["value"]
+    assert other["origin"]["seed"] == 3
     passes.clear()
     as_json(*given, "--dtype", "bfloat16", "--batch-size", "3")
     assert {dtype for _, dtype in passes} == {"bfloat16"}  # the untrained control as well
     assert max(size for size, _ in passes) == 3
 
 
-def test_a_dry_run_of_depth_counts_turns_and_predictors(model: Path, corpus: Path, tmp_path: Path) -> None:
-    found = as_json("engage", "depth", model, "--corpus", corpus, "--out", tmp_path / "no", "--dry-run")
-    assert (found["dialogues"], found["predictors"]) == (10, 2)  # and the untrained one
-    assert found["seconds"] > 0
-    assert not (tmp_path / "no").exists()
-
-
-def test_rated_turns_are_limited_and_drawn(model: Path, tmp_path: Path) -> None:
-    given = ["engage", "evaluate", f"mine={model}", "--human", rated(tmp_path / "people.jsonl")]
-    few, drawn = (
-        next(iter(as_json(*given, "--limit", "12", *more)["sets"].values())) for more in ([], ["--seed", "2"])
-    )
-    assert few["n"] == drawn["n"] == 12
-    assert few["models"]["mine"]["signature"] != drawn["models"]["mine"]["signature"]
+def test_rated_turns_are_limited(model: Path, tmp_path: Path) -> None:
+    given = ["engage", "ratings", rated(tmp_path / "people.jsonl"), "--model", f"mine={model}"]
+    few = as_json(*given, "--limit", "12")
+    assert few["parts"] == {"people": 12}
+    assert few["scores"]["mine/people/spearman"]["n"] == 12
     assert "a table has no splits" in refused(*given, "--split", "test")
 
 
@@ -194,7 +193,7 @@ def test_other_splits_are_learnt_from_and_chosen_by(corpus: Path, bert: Path, tm
     assert first["training"] != second["training"]
     assert first["validation"] != second["validation"]
     missing = refused(*given, "--validation-split", "dev2", "--out", tmp_path / "c")
-    assert "needs splits called train and dev2" in missing
+    assert "talks has no dev2 split. Found: train, validation, test. Name others with --train-split" in missing
 
 
 @pytest.mark.parametrize("is_frozen", [True, False])
@@ -202,10 +201,9 @@ def test_a_dry_run_of_training_counts_and_writes_nothing(
     corpus: Path, bert: Path, tmp_path: Path, is_frozen: bool
 ) -> None:
     given = ["engage", "train", corpus, "--encoder", bert, "--out", tmp_path / "no", "--dry-run"]
-    given += ["--frozen"] if is_frozen else ["--steps", "50", "--batch-size", "32"]
+    given += ["--frozen"] if is_frozen else ["--steps", "50", "--batch-turns", "32"]
     found = as_json(*given)
     assert (found["dialogues"], found["validation_dialogues"], found["left_out"]) == (40, 10, 0)
-    assert found["seconds"] > 0
     assert found.get("steps") == (None if is_frozen else 50)
     assert not (tmp_path / "no").exists()
 

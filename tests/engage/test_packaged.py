@@ -14,7 +14,7 @@ import pytest
 from dialoscope.engage import packaged
 from dialoscope.engage.encoder import Encoder
 from dialoscope.engage.packaged import NEEDED, Packaged, _Parts, place_of
-from dialoscope.engage.settings import Settings
+from dialoscope.engage.shape import Shape
 from dialoscope.errors import MissingExtraError, UsageError
 
 
@@ -85,7 +85,7 @@ def test_parts_of_a_zip_become_one_encoder(
     found = Encoder.load("mine")
     assert found.name == "mine"
     assert found.fingerprint == encoder.fingerprint
-    assert found.vectors(["hello there"], Settings()) == pytest.approx(encoder.vectors(["hello there"], Settings()))
+    assert found.vectors(["hello there"], Shape()) == pytest.approx(encoder.vectors(["hello there"], Shape()))
     unpacked = Path(place_of("mine"))
     assert {file.name for file in unpacked.iterdir()} <= set(NEEDED)
     assert not (tmp_path / "cache" / "evil.txt").exists()

@@ -15,7 +15,8 @@ from tests.engage.samples import Counting
 
 from dialoscope.engage.encoder import Encoder
 from dialoscope.engage.predictor import Predictor, activated, class_of, loss_of, readings, window_means
-from dialoscope.engage.settings import POOLINGS, Settings
+from dialoscope.engage.settings import POOLINGS
+from dialoscope.engage.shape import Shape
 
 Make = Callable[..., Predictor]
 SHOP = ["hello there", "hi, how are you?", "where is the old bridge?", "it is near the river", "thank you, bye"]
@@ -63,7 +64,7 @@ def expected_scores(predictor: Predictor, dialogue: Sequence[str]) -> list[float
     return scores
 
 
-def expected_score(linear: Sequence[float], settings: Settings) -> float:
+def expected_score(linear: Sequence[float], settings: Shape) -> float:
     if settings.classes is not None:
         total = sum(math.exp(one) for one in linear)
         middles = [(place + 0.5) / settings.classes for place in range(settings.classes)]
@@ -94,7 +95,7 @@ def test_scores_are_equations_2_to_4(predictor: Make, options: dict[str, Any]) -
 
 def test_the_clamp_is_equation_4() -> None:
     outputs = torch.tensor([[-3.0], [0.0], [0.4], [1.0], [2.5]])
-    assert activated(outputs, Settings()).tolist() == pytest.approx([0, 0, 0.4, 1, 1])
+    assert activated(outputs, Shape()).tolist() == pytest.approx([0, 0, 0.4, 1, 1])
 
 
 # --- What a score does not depend on ----------------------------------------------------------------------------------
@@ -157,8 +158,8 @@ def test_rating_the_last_turn_reads_no_more_than_its_history(
 
 
 def test_a_flat_history_is_one_text() -> None:
-    assert readings(["a", "b", "c"], Settings(history=1, is_flat=True)) == ["a", "a b", "b c"]
-    assert readings(["a", "b", "c"], Settings(history=1)) == ["a", "b", "c"]
+    assert readings(["a", "b", "c"], Shape(history=1, is_flat=True)) == ["a", "a b", "b c"]
+    assert readings(["a", "b", "c"], Shape(history=1)) == ["a", "b", "c"]
 
 
 @given(st.lists(st.integers(0, 6), max_size=5), st.integers(0, 8), st.integers(1, 3))
@@ -190,7 +191,7 @@ def test_an_edge_belongs_to_the_class_above(target: float, of_2: int, of_5: int,
 
 def test_classes_give_their_expected_middle() -> None:
     outputs = torch.tensor([[0.0, math.log(3.0)], [0.0, 0.0]])  # shares 1/4 and 3/4; 1/2 and 1/2
-    assert activated(outputs, Settings(classes=2)).tolist() == pytest.approx([0.25 / 4 + 0.75 * 3 / 4, 0.5])
+    assert activated(outputs, Shape(classes=2)).tolist() == pytest.approx([0.25 / 4 + 0.75 * 3 / 4, 0.5])
 
 
 # --- Losses -----------------------------------------------------------------------------------------------------------
@@ -198,7 +199,7 @@ def test_classes_give_their_expected_middle() -> None:
 
 def test_the_clamped_loss_is_equation_5_and_its_gradient_goes_beyond_the_clamp() -> None:
     outputs = torch.tensor([[-0.5], [0.3], [1.8], [1.2]], requires_grad=True)
-    loss = loss_of(outputs, torch.tensor([0.25, 0.5, 0.0, 1.0]), Settings())
+    loss = loss_of(outputs, torch.tensor([0.25, 0.5, 0.0, 1.0]), Shape())
     loss.backward()  # type: ignore[no-untyped-call]
     assert loss.item() == pytest.approx((0.25**2 + 0.2**2 + 1.0**2 + 0.0**2) / 4)
     assert outputs.grad is not None
@@ -208,22 +209,22 @@ def test_the_clamped_loss_is_equation_5_and_its_gradient_goes_beyond_the_clamp()
 
 def test_the_loss_of_a_sigmoid_by_hand() -> None:
     outputs = torch.tensor([[0.0], [math.log(3.0)]])  # 1/2 and 3/4
-    assert loss_of(outputs, torch.tensor([1.0, 0.5]), Settings(activation="sigmoid")).item() == pytest.approx(0.15625)
+    assert loss_of(outputs, torch.tensor([1.0, 0.5]), Shape(activation="sigmoid")).item() == pytest.approx(0.15625)
 
 
 def test_the_loss_of_classes_by_hand() -> None:
     outputs = torch.tensor([[0.0, math.log(3.0)]])
     for target, share in ((0.4, 1 / 4), (0.5, 3 / 4)):
-        assert loss_of(outputs, torch.tensor([target]), Settings(classes=2)).item() == pytest.approx(-math.log(share))
+        assert loss_of(outputs, torch.tensor([target]), Shape(classes=2)).item() == pytest.approx(-math.log(share))
 
 
 # --- Names ------------------------------------------------------------------------------------------------------------
 
 
 def test_names_change_with_weights_and_settings_and_seeds(encoder: Encoder) -> None:
-    made = [Predictor.untrained(encoder, Settings(history), seed=seed) for history, seed in ((0, 0), (0, 1), (1, 0))]
+    made = [Predictor.untrained(encoder, Shape(history), seed=seed) for history, seed in ((0, 0), (0, 1), (1, 0))]
     assert len({one.name for one in made}) == 3
-    assert Predictor.untrained(encoder, Settings(), seed=0).name == made[0].name
+    assert Predictor.untrained(encoder, Shape(), seed=0).name == made[0].name
     assert made[0].name.startswith("rdep-tiny@")
 
 
@@ -231,7 +232,7 @@ def test_drawing_a_layer_leaves_the_random_numbers_of_others_alone(encoder: Enco
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
-    Predictor.untrained(encoder, Settings(), seed=1)
+    Predictor.untrained(encoder, Shape(), seed=1)
     assert torch.equal(torch.rand(3), expected)
 
 

@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dialoscope.corpus import Corpus, Dialogue, Turn, write
+from dialoscope.corpus import Corpus, Dialogue, Turn, load, write
 from dialoscope.engage import scoring, storage
 from dialoscope.engage.encoder import Encoder
 from dialoscope.engage.predictor import Predictor
-from dialoscope.engage.scoring import portions, score_corpus, scored, write_scores
+from dialoscope.engage.scoring import portions, score, score_corpus, scored, write_scores
+from dialoscope.errors import UsageError
 
 NO_SPARK = (
     "pyspark is not installed (extra: spark)"
@@ -162,3 +163,13 @@ def documented() -> str:
     text = (Path(__file__).parents[2] / "docs" / "engage.md").read_text(encoding="utf-8")
     (found,) = re.findall(r"```python\n# needs Spark\n(.*?)```", text, re.DOTALL)
     return str(found)
+
+
+def test_one_call_scores_the_chosen_dialogues(model: Path, corpus: Path) -> None:
+    data = load(corpus)
+    table = score(data, model=model, split=["test", "dev"], limit=15)
+    assert set(table["split"].to_pylist()) == {"validation", "test"}
+    assert len(set(table["dialogue"].to_pylist())) == 15
+    assert table.equals(score(data.split("test", "validation")[:15], model=storage.load(model)))
+    with pytest.raises(UsageError, match="score takes a Corpus, found PosixPath"):
+        score(corpus, model=model)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from tests.engage.samples import conversations
 
 from dialoscope.engage.encoder import Encoder
 from dialoscope.engage.predictor import readings
-from dialoscope.engage.settings import Settings
+from dialoscope.engage.shape import Shape
 from dialoscope.engage.tokens import Tokens
 
 
@@ -21,7 +21,7 @@ def test_tokens_are_those_of_the_tokenizer(
     encoder: Encoder, options: dict[str, Any], at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dialoscope.engage.tokens.AT_ONCE", at_once)
-    given, settings, read = conversations(12, seed=1), Settings(**options), Encoder.read
+    given, settings, read = conversations(12, seed=1), Shape(**options), Encoder.read
     sizes: list[int] = []
 
     def noted(self: Encoder, texts: Sequence[str], *others: Any) -> Any:

@@ -21,7 +21,7 @@ from dialoscope.engage import storage, tuning
 from dialoscope.engage.encoder import Encoder
 from dialoscope.engage.live import Calibration
 from dialoscope.engage.predictor import Predictor, loss_of
-from dialoscope.engage.settings import Recipe, Settings
+from dialoscope.engage.shape import Recipe, Shape
 from dialoscope.engage.tuning import Batch, Data, Moment, Plan, Tuned, tune
 from dialoscope.errors import ModelError, OutputError, TrainingError, UsageError
 
@@ -112,7 +112,7 @@ def test_one_step_of_sgd_by_hand(bert: Path, run: Run, tmp_path: Path) -> None:
     for module in still.network.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
-    begun = Predictor.untrained(still, Settings(history=2))
+    begun = Predictor.untrained(still, Shape(history=2))
     errors = np.concatenate(begun.predict(list(TRAINING.dialogues))) - TRAINING.targets
     recipe = Recipe("sgd", 0.01, 0.1, steps=1, warmup=2, batch_turns=10_000, clip=1e9, loss_scale=5.0)
     run(start=begun, recipe=recipe)
@@ -141,7 +141,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_gives_others(run: Run,
 
 
 def test_what_is_tuned_is_a_copy(run: Run, bert: Path) -> None:
-    begun = Predictor.untrained(Encoder.load(bert), Settings())
+    begun = Predictor.untrained(Encoder.load(bert), Shape())
     before = {key: one.clone() for key, one in weights(begun).items()}
     found = run(start=begun)
     assert all(torch.equal(one, before[key]) for key, one in weights(begun).items())
@@ -160,7 +160,7 @@ def test_history_costs_nothing_in_a_training_step(run: Run, encoder: Encoder, mo
     counts = []
     for history in (0, 3):
         work.clear()
-        begun = Predictor.untrained(encoder, Settings(history=history))
+        begun = Predictor.untrained(encoder, Shape(history=history))
         run(f"history-{history}", start=begun, recipe=Recipe(steps=1, batch_turns=10_000))
         counts.append(sum(work))
     assert counts == [len(TRAINING.texts)] * 2
@@ -170,8 +170,8 @@ def test_history_costs_nothing_in_a_training_step(run: Run, encoder: Encoder, mo
 
 
 def batches(parts: Sequence[Any], encoder: Encoder, count: int, *, first: int = 0, **recipe: Any) -> list[Batch]:
-    data = Data.of(parts, encoder, Settings())
-    plan = Plan(Settings(), replace(RECIPE, **recipe), 3, "valloss")
+    data = Data.of(parts, encoder, Shape())
+    plan = Plan(Shape(), replace(RECIPE, **recipe), 3, "valloss")
     return list(islice(data.batches(plan, first=first), count))
 
 
@@ -185,7 +185,7 @@ NUMBERED = of([[f"hello {'a b c d e f'[: 2 * place]}", *["i see"] * (place % 4),
 
 
 def test_every_dialogue_comes_whole_and_once_an_epoch_in_another_order(encoder: Encoder) -> None:
-    ids = encoder.read(NUMBERED.texts, Settings())
+    ids = encoder.read(NUMBERED.texts, Shape())
     whole = dialogues_of(Batch(ids, NUMBERED.starts, NUMBERED.targets))
     taken = [dialogues_of(one) for one in batches([NUMBERED], encoder, 40, batch_turns=6)]
     epochs: list[list[tuple[Any, ...]]] = [[]]
@@ -219,7 +219,7 @@ def test_mixing_by_corpus_takes_a_batch_of_each_in_turn(encoder: Encoder) -> Non
     small, large = of([["a", "b"]] * 3), of([["c", "d", "e"]] * 40)
     by_corpus = batches([small, large], encoder, 10, batch_turns=6, mixing="by-corpus")
     first = [{tuple(one) for one in batch.ids} for batch in by_corpus]
-    words = [{tuple(one) for one in encoder.read(part.texts, Settings())} for part in (small, large)]
+    words = [{tuple(one) for one in encoder.read(part.texts, Shape())} for part in (small, large)]
     assert first == [words[0], words[1]] * 5
 
 
@@ -227,7 +227,7 @@ def test_proportional_mixing_takes_dialogues_as_they_come(encoder: Encoder) -> N
     small, large = of([["a", "b"]] * 10), of([["c", "d"]] * 30)
     epoch = batches([small, large], encoder, 10, batch_turns=8)  # four dialogues a batch
     taken = [tuple(batch.ids[place]) for batch in epoch for place in batch.starts[:-1]]
-    opening = tuple(encoder.read(["a"], Settings())[0])
+    opening = tuple(encoder.read(["a"], Shape())[0])
     assert (len(taken), taken.count(opening)) == (40, 10)
     assert any(len({tuple(one) for one in batch.ids}) == 4 for batch in epoch)  # both corpora in one batch
 
@@ -402,7 +402,7 @@ def test_another_run_is_not_resumed_in_the_same_folder(
 def test_a_run_with_another_history_is_not_resumed(run: Run, encoder: Encoder) -> None:
     run()
     with pytest.raises(ModelError, match=r"another run was begun here \('start' differs\)"):
-        run(resume=True, start=Predictor.untrained(encoder, Settings(history=2)))
+        run(resume=True, start=Predictor.untrained(encoder, Shape(history=2)))
 
 
 def test_a_run_is_not_begun_twice_nor_among_other_files(run: Run, tmp_path: Path) -> None:

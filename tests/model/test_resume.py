@@ -38,9 +38,8 @@ def tell(moment):
 
 corpus, out, settings, recipe = sys.argv[1:]
 training.LOOK_EVERY = 2
-made = Structure(**json.loads(settings)), Recipe(**json.loads(recipe))
-run_training(load(corpus), *made, out=out, device="cpu", seed=3,
-      bleu_samples=2, resume=True, save_seconds=0.0, progress=tell,
+run_training(load(corpus), Structure(**json.loads(settings)), Recipe(**json.loads(recipe)), out=out, device="cpu",
+      seed=3, bleu_samples=2, resume=True, save_seconds=0.0, progress=tell,
       transform=InsertDistractions(0.7), extra_loss=AttentionLoss())
 """
 FILES = ("weights.safetensors", "optimiser.safetensors", "vocabulary.json")

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import json
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dialoscope.corpus import Corpus, Dialogue, Turn
+from dialoscope.corpus import Corpus, Dialogue, Turn, load
 from dialoscope.errors import UsageError
 from dialoscope.overlap import clean
-from dialoscope.overlap.clean import drop_copies, unit_bags
+from dialoscope.overlap.passes import drop_copies, unit_bags
 
 WORDS = "abcdefghij"
 
@@ -101,14 +104,15 @@ def test_copies_are_dropped_as_if_all_pairs_were_looked_at(units: list[set[str]]
 
 def test_thirty_thousand_copies_are_no_burden() -> None:
     # 450 million pairs of copies; the first goes, the second stays as its partner, and so all others go.
-    cleaned = clean(["a b c"] * 30_000 + ["x y z"], threshold=0.75, validation=0, test=0)
-    assert (len(cleaned.corpus), len(cleaned.drops), cleaned.passes) == (2, 29_999, 1)
+    texts = Corpus.of_texts(["a b c"] * 30_000 + ["x y z"])
+    cleaned = clean(texts, threshold=0.75, validation_size=0, test_size=0)
+    assert (len(cleaned.corpus), len(cleaned.drops), cleaned.counts["passes"]) == (2, 29_999, 1)
 
 
 def test_dialogues_that_share_an_id_are_told_apart_by_their_split() -> None:
     texts = {"train": ["a b c d", "p q"], "test": ["a b c e", "a b c d e", "r s"]}
     dialogues = [Dialogue((Turn("A", text),), "d1", split) for split, several in texts.items() for text in several]
-    cleaned = clean(Corpus.of(dialogues), threshold="0.8", validation=0, test=0)
+    cleaned = clean(Corpus.of(dialogues), threshold=0.8, validation_size=0, test_size=0)
     rows = [(row["id"], row["partner"], row["split"]) for row in cleaned.ledger()]
     assert rows == [("train/d1", "test/d1~2", "train"), ("test/d1", "test/d1~2", "test")]
     # 2·4 / (4 + 5) for both; each example shows two texts.
@@ -120,10 +124,10 @@ def test_dialogues_that_share_an_id_are_told_apart_by_their_split() -> None:
 
 
 def test_cleaning_keeps_an_account_of_every_unit() -> None:
-    cleaned = clean(corpus_of("a b c d", "a b c d", "e f", "g h"), threshold="0.75", validation=1, test=1)
+    cleaned = clean(corpus_of("a b c d", "a b c d", "e f", "g h"), validation_size=1, test_size=1)
     assert [dialogue.id for dialogue in cleaned.dropped] == ["d0"]
     assert cleaned.corpus.splits == {"train": 1, "validation": 1, "test": 1}
-    assert cleaned.to_dict()["units"] == 4
+    assert cleaned.to_dict()["counts"]["dialogues"] == 4
 
 
 def test_the_ledger_gives_each_unit_its_reason_its_partner_its_ratio_and_its_pass() -> None:
@@ -134,7 +138,7 @@ def test_the_ledger_gives_each_unit_its_reason_its_partner_its_ratio_and_its_pas
         Dialogue((*hello, Turn("A", "six seven eight nine ten eleven twelve")), "c", "test"),
         Dialogue((Turn("A", "x"),), "d", "test"),
     ]
-    cleaned = clean(Corpus.of(dialogues), threshold="0.75", validation=0, test=0, context_turns=[1])
+    cleaned = clean(Corpus.of(dialogues), validation_size=0, test_size=0, context_turns=[1])
     # a and b: seven shared words, 2·7 / (7 + 8). Then b and c both begin with the same sample.
     over = {"unit": "dialogue", "id": "a", "split": "train", "reason": "over the threshold"}
     assert next(cleaned.ledger()) == {**over, "partner": "b", "ratio": 14 / 15, "pass": 1}
@@ -144,37 +148,71 @@ def test_the_ledger_gives_each_unit_its_reason_its_partner_its_ratio_and_its_pas
     assert (same["ratio"], same["pass"]) == (1.0, None)
 
 
-def test_the_json_of_a_cleaning_is_that_of_the_promise() -> None:
-    pairs = [(f"question {n} is w{n} v{n}", f"answer {n} is x{n} y{n}") for n in range(10)]
-    shown = clean([*pairs, pairs[0]], threshold="0.75", validation=2, test=3).to_dict()
-    counts = {"train": 5, "validation": 2, "test": 3}
-    assert {key: shown[key] for key in ("units", "kept", "dropped", "passes", "splits", "pairs")} == {
-        "units": 11,
+PAIRS = [(f"question {n} is w{n} v{n}", f"answer {n} is x{n} y{n}") for n in range(10)]
+
+
+def test_the_json_of_a_cleaning_has_its_counts() -> None:
+    shown = clean(Corpus.of_pairs([*PAIRS, PAIRS[0]]), validation_size=2, test_size=3).to_dict()
+    sizes = {"train": 5, "validation": 2, "test": 3}
+    none = {"train": 0, "validation": 0, "test": 0}
+    assert (shown["schema_version"], shown["instrument"], shown["parts"]) == (2, "overlap-clean", sizes)
+    assert shown["counts"] == {
+        "skipped": {},
+        "dialogues": 11,
         "kept": 10,
         "dropped": 1,
         "passes": 1,
-        "splits": counts,
-        "pairs": {"1": counts, "3": counts},
+        "samples": {"1": sizes, "3": sizes},
+        "duplicates": {"1": none, "3": none},
     }
+    assert shown["settings"]["threshold"] == 0.75
+
+
+def test_a_cleaned_corpus_is_written_whole_and_reads_again(tmp_path: Path) -> None:
+    cleaned = clean(Corpus.of_pairs([*PAIRS[:8], PAIRS[0]]), validation_size=2, test_size=2)
+    out = cleaned.save(tmp_path / "clean")
+    assert load(out / "corpus").splits == {"train": 4, "validation": 2, "test": 2}
+    assert [dialogue.texts for dialogue in load(out / "dropped.jsonl")] == [list(PAIRS[0])]
+    assert {path.name for path in (out / "pairs-3").iterdir()} == {
+        "train.parquet",
+        "validation.parquet",
+        "test.parquet",
+    }
+    assert json.loads((out / "ledger.jsonl").read_text())["reason"] == "over the threshold"
+    kept = json.loads((out / "result.json").read_text())
+    assert {name: kept[name] for name in cleaned.to_dict()} == cleaned.to_dict()
+    assert (out / "report.html").read_text().startswith("<!doctype html>")
 
 
 def test_texts_are_cleaned_as_dialogues_of_one_turn() -> None:
-    cleaned = clean(["a b c", "a b c", "x y"], threshold=0.75, validation=0, test=1)
+    cleaned = clean(Corpus.of_texts(["a b c", "a b c", "x y"]), validation_size=0, test_size=1)
     assert sorted(dialogue.texts[0] for dialogue in cleaned.corpus) == ["a b c", "x y"]
-    assert [dialogue.id for dialogue in cleaned.dropped] == ["1"]
+    assert [dialogue.id for dialogue in cleaned.dropped] == ["all-1"]
+
+
+def test_a_limit_cuts_the_corpus_and_a_split_chooses_from_it() -> None:
+    corpus = Corpus.of_texts(["a b", "c d", "e f"], ["g h"])
+    sizes: dict[str, Any] = {"validation_size": 0, "test_size": 0}
+    assert len(clean(corpus, limit=2, **sizes).corpus) == 2
+    assert [dialogue.texts for dialogue in clean(corpus, split="test", **sizes).corpus] == [["g h"]]
 
 
 def test_a_test_set_larger_than_what_is_kept_is_refused_with_both_counts() -> None:
     with pytest.raises(
         UsageError, match="Cannot take 2 test and 0 validation dialogues from the 1 of 2 that were kept"
     ):
-        clean(["a b c", "a b c"], threshold=0.75, validation=0, test=2)
+        clean(Corpus.of_texts(["a b c", "a b c"]), validation_size=0, test_size=2)
+
+
+def test_a_threshold_of_too_many_digits_is_refused() -> None:
+    with pytest.raises(UsageError, match="A threshold has nine decimals at most"):
+        clean(Corpus.of_texts(["a b c"]), threshold=2 / 3, validation_size=0, test_size=0)
 
 
 def test_the_same_seed_gives_the_same_split() -> None:
-    texts = [f"w{n} v{n}" for n in range(20)]
+    texts = Corpus.of_texts([f"w{n} v{n}" for n in range(20)])
     one, same, other = (
-        [dialogue.id for dialogue in clean(texts, threshold=0.75, validation=5, test=5, seed=seed).corpus]
+        [dialogue.id for dialogue in clean(texts, validation_size=5, test_size=5, seed=seed).corpus]
         for seed in (1, 1, 2)
     )
     assert one == same != other

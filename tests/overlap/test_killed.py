@@ -1,4 +1,4 @@
-"""Killed at any moment, `clean` leaves nothing or a complete folder, and no rest that the next run stumbles over."""
+"""Interrupted at any moment, `clean` leaves nothing or a complete folder, and nothing that stops the next run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from dialoscope.corpus import generate, load, write
 from dialoscope.files import MARK
-from dialoscope.overlap import clean, write_cleaned
+from dialoscope.overlap import clean
 
 Files = dict[str, bytes]
 Moment = Callable[[Path], bool]  # looks at the folder that OUT stands in
@@ -20,7 +20,7 @@ Moment = Callable[[Path], bool]  # looks at the folder that OUT stands in
 
 def start(corpus: Path, out: Path, *more: object) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "dialoscope", "overlap", "clean", corpus, "--out", out]
-    options = ["--test", 10, "--validation", 10, "--json", *more]
+    options = ["--test-size", 10, "--validation-size", 10, "--json", *more]
     return subprocess.Popen([*map(str, [*command, *options])], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
@@ -63,8 +63,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def written(corpus: Path, out: Path, seed: int = 0) -> Files:
     """What an unbroken run writes; in this process, for another would take seconds to start."""
-    cleaned = clean(load(corpus), threshold="0.75", validation=10, test=10, seed=seed)
-    return files(write_cleaned(cleaned, out))
+    cleaned = clean(load(corpus), validation_size=10, test_size=10, seed=seed)
+    return files(cleaned.save(out))
 
 
 @pytest.fixture(scope="module")

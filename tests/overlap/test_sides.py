@@ -2,14 +2,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import datasets
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dialoscope.corpus import Corpus, Dialogue, Turn
-from dialoscope.errors import CorpusError, UsageError
-from dialoscope.overlap.sides import Data, corpus_of, left_out, side_of, unit_texts
+from dialoscope.errors import UsageError
+from dialoscope.overlap.sides import left_out, side_of, unit_texts
 
 
 def corpus() -> Corpus:
@@ -36,57 +35,6 @@ def test_a_corpus_gives_units_with_names_and_texts(unit: str, ids: list[str], te
     assert len(side.dialogues) == len(side)
 
 
-def test_a_list_of_strings_is_one_text_a_unit() -> None:
-    side = side_of(["a b", "c"], unit="sample")
-    assert (side.unit, side.ids.to_pylist()) == ("text", ["1", "2"])
-    assert [column.to_pylist() for column in side.texts] == [["a b", "c"]]
-
-
-def test_a_list_of_tuples_is_a_context_and_a_response_a_unit() -> None:
-    side = side_of([("a", "b"), ("c", "d")], unit="dialogue")
-    assert (side.unit, [column.to_pylist() for column in side.texts]) == ("sample", [["a", "c"], ["b", "d"]])
-
-
-MESSAGES = [[{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]]
-
-
-@pytest.mark.parametrize(
-    "columns",
-    [{"messages": MESSAGES}, {"dialog": [["Hi.", "Hello."]]}, {"context": ["Hi."], "response": ["Hello."]}],
-)
-def test_a_data_set_of_dialogues_is_recognised_by_its_columns(columns: dict[str, list[object]]) -> None:
-    side = side_of(datasets.Dataset.from_dict(columns), unit="sample")
-    assert [column.to_pylist() for column in side.texts] == [["Hi."], ["Hello."]]
-
-
-def test_a_column_of_a_data_set_is_named() -> None:
-    data = datasets.Dataset.from_dict({"text": ["a", "b", "c"], "n": [1, 2, 3]})
-    side = side_of(data.select([2, 0]), unit="sample", column="text")
-    assert (side.unit, side.texts[0].to_pylist()) == ("text", ["c", "a"])
-
-
-@pytest.mark.parametrize(
-    ("data", "column", "message"),
-    [
-        ({"text": ["a"]}, None, "To compare one column of texts, name it with column="),
-        ({"text": ["a"]}, "txet", "No column 'txet' in the data set. Columns: text."),
-        ({"n": [1]}, "n", "column 'n': expected texts, found int64"),
-        ({"text": ["a", None]}, "text", "column 'text', row 2: expected a text, found none"),
-    ],
-)
-def test_a_data_set_without_the_texts_says_what_to_do(
-    data: dict[str, list[object]], column: str | None, message: str
-) -> None:
-    with pytest.raises((CorpusError, UsageError), match=message.replace(".", r"\.")):
-        side_of(datasets.Dataset.from_dict(data), unit="sample", column=column)
-
-
-@pytest.mark.parametrize("data", ["a text", [], [1, 2], ["a", 1], [("a",)], [("a", "b"), "c"], ["a", None], ["\0"], 7])
-def test_what_is_no_text_is_refused_in_one_line(data: Data) -> None:
-    with pytest.raises((CorpusError, UsageError), match=r"[Ee]xpected"):
-        side_of(data, unit="sample")
-
-
 def test_an_unknown_unit_gets_a_suggestion() -> None:
     with pytest.raises(UsageError, match="Did you mean 'turn'"):
         side_of(corpus(), unit="turns")
@@ -98,13 +46,9 @@ def test_a_dialogue_as_one_text_is_its_turns_on_lines(texts: list[list[str]], cu
     assert unit_texts(whole[cut:]).to_pylist() == ["\n".join(one) for one in texts[cut:]]  # a view, too
 
 
-def test_lists_become_dialogues_of_one_turn_or_two() -> None:
-    assert [dialogue.texts for dialogue in corpus_of(["a", "b"])] == [["a"], ["b"]]
-    assert [dialogue.texts for dialogue in corpus_of([("a", "b"), ("c", "d")])] == [["a", "b"], ["c", "d"]]
-
-
-def test_the_name_of_a_list_tells_its_texts_apart() -> None:
-    names = [side_of(data, unit="turn").name for data in (["ab", "c"], ["a", "bc"], ["ab", "c"])]
+def test_the_name_of_a_side_tells_its_texts_apart() -> None:
+    lists = (["ab", "c"], ["a", "bc"], ["ab", "c"])
+    names = [side_of(Corpus.of_texts(texts), unit="turn").name for texts in lists]
     assert names[0] == names[2] != names[1]
 
 
@@ -118,12 +62,8 @@ def test_only_ids_that_several_dialogues_share_are_changed() -> None:
     assert side_of(corpus.split("train"), unit="dialogue").ids.to_pylist() == ["a", "b"]
 
 
-def test_what_was_left_out_of_two_splits_of_a_corpus_is_counted_once() -> None:
-    whole = replace(Corpus.of([Dialogue((Turn("A", "a"),))]), skipped={"no turns": 2}, ignored={"LICENSE": "no data"})
-    other = replace(whole, skipped={"no turns": 1, "no id": 1}, ignored={})
-    assert left_out(whole.split("all"), whole, ["a text"]) == {
-        "skipped": {"no turns": 2},
-        "ignored": {"LICENSE": "no data"},
-    }
-    assert left_out(whole, other)["skipped"] == {"no turns": 3, "no id": 1}
-    assert left_out(Corpus.of([Dialogue((Turn("A", "a"),))]), None) == {}
+def test_what_was_not_read_is_counted_by_reason() -> None:
+    one = replace(Corpus.of_texts(["a"]), skipped={"no turns": 2}, ignored={"LICENSE": "no data", "README": "no data"})
+    other = replace(one, skipped={"no turns": 1, "no id": 1}, ignored={})
+    assert left_out(one, other) == {"no turns": 3, "no id": 1, "a file was not read: no data": 2}
+    assert left_out(Corpus.of_texts(["a"])) == {}

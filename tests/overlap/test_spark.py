@@ -29,9 +29,10 @@ from dialoscope.overlap.join import join
 from dialoscope.overlap.spark.buckets import Plan, joined, prefix_lengths, sent
 from dialoscope.overlap.spark.engine import Spark
 from dialoscope.overlap.spark.frames import Frames, Limits
-from dialoscope.overlap.spark.parquet import parquet_at
+from dialoscope.overlap.spark.parquet import parquet_at, sides_at
 from dialoscope.overlap.spark.session import session_at
 from dialoscope.overlap.spark.shards import Terms, held_of, probed, share_of
+from dialoscope.overlap.tables import read_texts
 from dialoscope.overlap.tokens import Bags
 
 pytestmark = pytest.mark.xdist_group("spark")  # one Java at a time, even where tests run on several cores
@@ -179,8 +180,8 @@ def test_a_prefix_is_one_longer_than_what_a_partner_may_lack(size: int, threshol
 
 @needs_spark
 def test_pairs_within_one_set_are_those_of_one_process(session: Any) -> None:
-    data = texts(150, seed=1)
-    here, there = overlap.pairs(data), Spark(session, SPLIT).pairs(data)
+    data = Corpus.of_texts(texts(150, seed=1))
+    here, there = overlap.pairs(data), overlap.pairs(data, engine=Spark(session, SPLIT))
     assert len(here) > 0
     assert there.table.to_pydict() == here.table.to_pydict()
     assert there.to_dict() == here.to_dict()
@@ -189,33 +190,66 @@ def test_pairs_within_one_set_are_those_of_one_process(session: Any) -> None:
 @needs_spark
 def test_pairs_of_samples_between_two_corpora_are_those_of_one_process(session: Any) -> None:
     one, other = corpus_of(60, seed=2), corpus_of(50, seed=3)
-    options: dict[str, Any] = {"unit": "sample", "threshold": "0.5", "context_turns": 2}
-    here, there = overlap.pairs(one, other, **options), Spark(session, SPLIT).pairs(one, other, **options)
+    options: dict[str, Any] = {"unit": "sample", "threshold": 0.5, "context_turns": 2, "against": other}
+    here, there = overlap.pairs(one, **options), overlap.pairs(one, **options, engine=Spark(session, SPLIT))
     assert len(here) > 0
     assert there.table.to_pydict() == here.table.to_pydict()
+    assert there.to_dict() == here.to_dict()
 
 
-@needs_spark
-def test_the_best_match_is_that_of_one_process(session: Any) -> None:
-    train, test = corpus_of(80, seed=4), corpus_of(60, seed=5)
-    here, there = overlap.measure(train, test), Spark(session, SPLIT).measure(train, test)
-    assert there.table().to_pydict() == here.table().to_pydict()
+def sides(train: Corpus, test: Corpus) -> Corpus:
+    """Two corpora as the splits of one."""
+    named = (("train", train), ("test", test))
+    return Corpus.of([one._replace(split=split, id=f"{split}-{one.id}") for split, data in named for one in data])
+
+
+def check_same(there: overlap.OverlapResult, here: overlap.OverlapResult) -> None:
+    assert there.table.to_pydict() == here.table.to_pydict()
+    assert there.examples == here.examples
     assert there.to_dict() == here.to_dict()
 
 
 @needs_spark
-def test_the_best_match_in_the_rest_of_a_corpus_is_that_of_one_process(session: Any) -> None:
-    data = texts(150, seed=6)
-    here, there = overlap.measure(data), Spark(session, SPLIT).measure(data)
-    assert there.table().to_pydict() == here.table().to_pydict()
+def test_the_best_match_is_that_of_one_process(session: Any) -> None:
+    data = sides(corpus_of(80, seed=4), corpus_of(60, seed=5))
+    check_same(overlap.measure(data, engine=Spark(session, SPLIT)), overlap.measure(data))
+
+
+@needs_spark
+@pytest.mark.parametrize("limit", [None, 40])
+def test_the_best_match_in_the_rest_of_a_corpus_is_that_of_one_process(session: Any, limit: int | None) -> None:
+    data = Corpus.of_texts(texts(150, seed=6))
+    check_same(overlap.measure(data, limit=limit, engine=Spark(session, SPLIT)), overlap.measure(data, limit=limit))
+
+
+@needs_spark
+@pytest.mark.parametrize("unit", [None, "turn"])
+def test_benchmarks_are_measured_as_in_one_process(session: Any, unit: str | None) -> None:
+    data, benchmark = corpus_of(40, seed=4), corpus_of(20, seed=5)
+    here = overlap.measure(data, against={"own": benchmark}, unit=unit)
+    check_same(overlap.measure(data, against={"own": benchmark}, unit=unit, engine=Spark(session)), here)
+
+
+@needs_spark
+@pytest.mark.parametrize(
+    ("train", "test", "unit"),
+    [(["a b", "c"], ["d", "e"], "sample"), (["a b", "c"], [".", ""], None), ([".", "!"], ["a", "b"], None)],
+)
+def test_what_is_not_measurable_here_is_not_measurable_there(
+    session: Any, train: list[str], test: list[str], unit: str | None
+) -> None:
+    data = Corpus.of_texts(train, test)
+    here = overlap.measure(data, unit=unit)
+    assert here.verdict.level == "not_measurable"
+    check_same(overlap.measure(data, unit=unit, engine=Spark(session)), here)
 
 
 @needs_spark
 def test_every_pass_of_a_cleaning_is_that_of_one_process(session: Any) -> None:
     corpus = corpus_of(100, seed=7)
-    options: dict[str, Any] = {"threshold": "0.6", "validation": 3, "test": 3}
-    here, there = overlap.clean(corpus, **options), Spark(session, SPLIT).clean(corpus, **options)
-    assert here.passes > 1
+    options: dict[str, Any] = {"threshold": 0.6, "validation_size": 3, "test_size": 3}
+    here, there = overlap.clean(corpus, **options), overlap.clean(corpus, **options, engine=Spark(session, SPLIT))
+    assert here.counts["passes"] > 1
     assert list(there.ledger()) == list(here.ledger())
     assert there.to_dict() == here.to_dict()
     assert there.corpus.table.equals(here.corpus.table)
@@ -224,9 +258,9 @@ def test_every_pass_of_a_cleaning_is_that_of_one_process(session: Any) -> None:
 @needs_spark
 def test_real_dialogues_give_the_same_pairs(session: Any, data: Path) -> None:
     corpus = load(data / "dailydialog", on_error="skip").split("validation")
-    options: dict[str, Any] = {"unit": "turn", "threshold": "0.75"}
+    options: dict[str, Any] = {"unit": "turn", "threshold": 0.75}
     limits = Limits(held_bytes=0, bags_per_bucket=5_000, bags_per_cell=100)
-    here, there = overlap.pairs(corpus, **options), Spark(session, limits).pairs(corpus, **options)
+    here, there = overlap.pairs(corpus, **options), overlap.pairs(corpus, **options, engine=Spark(session, limits))
     assert there.table.to_pydict() == here.table.to_pydict()
 
 
@@ -254,7 +288,7 @@ def test_dialogues_that_share_an_id_are_named_as_in_one_process(
     pq.write_table(shared_ids().table, "../chats.parquet", row_group_size=3)  # Hadoop knows no ..
     given_one = parquet_at(["../chats.parquet"])
     assert given_one is not None
-    here, there = overlap.pairs(load("../chats.parquet")), Spark(session).pairs(given_one)
+    here, there = overlap.pairs(load("../chats.parquet")), overlap.pairs(given_one, engine=Spark(session))
     assert any("/d" in name for name in here.table["first"].to_pylist())
     assert there.table.to_pydict() == here.table.to_pydict()
 
@@ -277,7 +311,7 @@ def test_a_bad_dialogue_is_the_same_line_as_in_one_process(
     given_one = parquet_at([str(tmp_path / "a.parquet")])
     assert given_one is not None
     told = []
-    for read in (lambda: load(tmp_path / "a.parquet"), lambda: Spark(session).pairs(given_one)):
+    for read in (lambda: load(tmp_path / "a.parquet"), lambda: overlap.pairs(given_one, engine=Spark(session))):
         with pytest.raises(CorpusError) as error:
             read()
         told.append(str(error.value))
@@ -293,7 +327,7 @@ def test_a_dialogue_with_more_turns_than_a_key_can_number_is_refused(
     given_one = parquet_at([str(tmp_path / "a.parquet")])
     assert given_one is not None
     with pytest.raises(UsageError, match="Spark takes dialogues of at most 2 turns, found one of 3"):
-        Spark(session).pairs(given_one)
+        overlap.pairs(given_one, engine=Spark(session))
 
 
 def test_ids_that_are_numbers_are_left_to_this_process(tmp_path: Path) -> None:
@@ -312,25 +346,57 @@ def test_parquet_is_read_by_spark_in_corpus_order(session: Any, tmp_path: Path) 
     pq.write_table(shuffled.slice(25), folder / "part-10.parquet")
     given_one = parquet_at([str(folder)])
     assert given_one is not None
-    here = overlap.pairs(load(folder), unit="turn", threshold="0.6")
-    there = Spark(session).pairs(given_one, unit="turn", threshold="0.6")
+    here = overlap.pairs(load(folder), unit="turn", threshold=0.6)
+    there = overlap.pairs(given_one, unit="turn", threshold=0.6, engine=Spark(session))
     assert there.table.to_pydict() == here.table.to_pydict()
-    measured = Spark(session).measure(given_one.split("train"), given_one.split("test"))
-    expected_one = overlap.measure(load(folder).split("train"), load(folder).split("test"))
-    assert measured.table().to_pydict() == expected_one.table().to_pydict()
-    with pytest.raises(UsageError, match=r"No split 'tset' in .* Splits present: train, validation, test, "):
-        Spark(session).pairs(given_one.split("tset"))
+    expected_one, measured = overlap.measure(load(folder)), overlap.measure(given_one, engine=Spark(session))
+    assert measured.table.to_pydict() == expected_one.table.to_pydict()
+    for key in ("settings", "parts", "used", "counts", "scores", "verdicts"):
+        assert measured.to_dict()[key] == expected_one.to_dict()[key]
+    with pytest.raises(UsageError, match=r"has no tset split. Found: train, validation, test, extra. Name another"):
+        overlap.measure(given_one, split="tset", engine=Spark(session))
+    with pytest.raises(UsageError, match="Spark reads these files whole: leave limit out"):
+        overlap.measure(given_one, limit=2, engine=Spark(session))
+
+
+@needs_spark
+def test_training_and_test_files_are_read_by_spark_as_in_one_process(session: Any, tmp_path: Path) -> None:
+    train, test = tmp_path / "a.parquet", tmp_path / "b.jsonl"
+    pq.write_table(shared_ids().table, train)  # of several splits, train among them
+    write(corpus_of(12, seed=3), test)
+    read: list[str] = []
+
+    def read_here(paths: Any) -> Corpus:
+        read.extend(map(str, paths))
+        return load(*paths)
+
+    files = sides_at([str(train)], [str(test)], column=None, read=read_here)
+    assert files is not None
+    there = overlap.measure(files, engine=Spark(session), unit="turn")
+    here = overlap.measure(load(train=train, test=test), unit="turn")
+    assert there.table.to_pydict() == here.table.to_pydict()
+    assert read == [str(test)]  # the other file does not pass through this process
+
+
+@needs_spark
+def test_single_turns_are_compared_as_dialogues_there_too(session: Any, tmp_path: Path) -> None:
+    corpus = Corpus.of_texts(texts(20, seed=1), texts(10, seed=2))
+    pq.write_table(corpus.table, tmp_path / "a.parquet")
+    files = parquet_at([str(tmp_path / "a.parquet")])
+    assert files is not None
+    there = overlap.measure(files, engine=Spark(session))
+    assert there.unit == "dialogue"
+    assert there.table.to_pydict() == overlap.measure(corpus).table.to_pydict()
 
 
 @needs_spark
 def test_a_column_of_texts_is_read_by_spark(session: Any, tmp_path: Path) -> None:
-    from dialoscope.overlap.tables import read_texts
-
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"said": texts(60, seed=9)}), path)
     given_one = parquet_at([str(path)], column="said")
     assert given_one is not None
-    here, there = overlap.pairs(read_texts([path], column="said")), Spark(session).pairs(given_one)
+    here = overlap.pairs(read_texts([path], column="said").corpus)
+    there = overlap.pairs(given_one, engine=Spark(session))
     assert there.table.to_pydict() == here.table.to_pydict()
 
 
@@ -346,14 +412,12 @@ def test_a_column_of_texts_is_read_by_spark(session: Any, tmp_path: Path) -> Non
 def test_a_bad_text_is_the_same_line_as_in_one_process(
     session: Any, tmp_path: Path, said: list[Any], problem: str
 ) -> None:
-    from dialoscope.overlap.tables import read_texts
-
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"said": said}), path)
     given_one = parquet_at([str(path)], column="said")
     assert given_one is not None
     told = []
-    for read in (lambda: read_texts([path], column="said"), lambda: Spark(session).pairs(given_one)):
+    for read in (lambda: read_texts([path], column="said"), lambda: overlap.pairs(given_one, engine=Spark(session))):
         with pytest.raises(CorpusError) as error:
             read()
         told.append(str(error.value))
@@ -362,17 +426,17 @@ def test_a_bad_text_is_the_same_line_as_in_one_process(
 
 @needs_spark
 def test_pairs_are_written_to_a_folder_that_is_whole_and_sorted(session: Any, tmp_path: Path) -> None:
-    data, out = texts(100, seed=10), tmp_path / "pairs"
-    written, here = Spark(session).pairs(data, folder=out), overlap.pairs(data)
+    data, copies, out = Corpus.of_texts(texts(100, seed=10)), Corpus.of_texts(["a", "a"]), tmp_path / "pairs"
+    written, here = overlap.pairs(data, engine=Spark(session), folder=out), overlap.pairs(data)
     assert {path.suffix for path in out.iterdir()} == {".parquet"}
     assert pq.read_table(out).to_pydict() == here.table.to_pydict()
     assert len(written) == len(here)
     assert written.table.to_pydict() == here.table.slice(0, 20).to_pydict()
     with pytest.raises(OutputError, match="is not empty"):
-        Spark(session).pairs(["a", "a"], folder=out)
+        overlap.pairs(copies, engine=Spark(session), folder=out)
     (out / "notes.txt").write_text("mine")
     with pytest.raises(OutputError, match=r"expected a folder of pairs to replace, found notes\.txt in it"):
-        Spark(session).pairs(["a", "a"], folder=out, overwrite=True)
+        overlap.pairs(copies, engine=Spark(session), folder=out, overwrite=True)
 
 
 @needs_spark
@@ -387,7 +451,7 @@ def test_a_folder_that_lacks_what_executors_wrote_is_not_published(
     write_parquet = DataFrameWriter.parquet
     monkeypatch.setattr(DataFrameWriter, "parquet", on_their_own_disk)
     with pytest.raises(OutputError, match="Spark wrote 1 pairs, and 0 are found here"):
-        Spark(session).pairs(["a", "a"], folder=tmp_path / "pairs")
+        overlap.pairs(Corpus.of_texts(["a", "a"]), engine=Spark(session), folder=tmp_path / "pairs")
     assert not (tmp_path / "pairs").exists()
 
 
@@ -432,7 +496,10 @@ def test_the_command_line_gives_the_same_answer_and_no_noise(tmp_path: Path) -> 
     )
     assert (done.returncode, done.stderr) == (0, "")
     here = overlap.pairs(load(tmp_path / "chats"), unit="turn")
-    assert json.loads(done.stdout) == json.loads(json.dumps(here.to_dict()))
+    shown = json.loads(done.stdout)
+    assert {key: shown[key] for key in ("settings", "parts", "used", "counts")} == {
+        key: here.to_dict()[key] for key in ("settings", "parts", "used", "counts")
+    }
     assert pq.read_table(tmp_path / "there").to_pydict() == here.table.to_pydict()
 
 
@@ -445,7 +512,7 @@ def test_without_pyspark_the_message_is_the_line_that_installs_it(monkeypatch: p
 @pytest.mark.parametrize(
     ("arguments", "environment", "message"),
     [
-        (("--engine", "sprak"), {}, "Unknown engine 'sprak'. Did you mean 'spark'?"),
+        (("--engine", "sprak"), {}, "engine is one of here, spark; found 'sprak'."),
         (("--engine", "spark"), {"JAVA_HOME": "/nowhere"}, "Spark needs Java 17 or newer, found none in JAVA_HOME"),
     ],
 )

@@ -27,27 +27,42 @@ JSONL = '{"text": "a b", "meta": {"n": [1]}}\n{"text": "c"}\n'
 )
 def test_a_column_is_read_from_any_table(file: File, name: str, content: str | bytes) -> None:
     path = file(name, content)
-    side = read_texts([path], column="text")
-    assert (side.texts[0].to_pylist(), side.ids.to_pylist()) == (["a b", "c"], [f"{path}#1", f"{path}#2"])
+    read = read_texts([path], column="text")
+    assert [(dialogue.id, dialogue.texts) for dialogue in read.corpus] == [(f"{path}#1", ["a b"]), (f"{path}#2", ["c"])]
+    assert read.rows["all"]["text"].to_pylist() == ["a b", "c"]
 
 
 def test_numbers_and_blanks_in_a_csv_column_are_texts(file: File) -> None:
-    assert read_texts([file("a.csv", "text,n\n17,1\nNA,2\n")], column="text").texts[0].to_pylist() == ["17", "NA"]
+    read = read_texts([file("a.csv", "text,n\n17,1\nNA,2\n")], column="text")
+    assert [dialogue.texts for dialogue in read.corpus] == [["17"], ["NA"]]
 
 
-def test_several_files_and_folders_are_one_side(file: File, tmp_path: Path) -> None:
+def test_several_files_and_folders_are_one_corpus(file: File, tmp_path: Path) -> None:
     file("in/b.jsonl", JSONL)
     pq.write_table(pa.table({"text": ["x"], "n": [1]}), tmp_path / "in" / "a.parquet")
-    side = read_texts([tmp_path / "in", file("c.csv", "text\ny\n")], column="text")
-    assert side.texts[0].to_pylist() == ["x", "a b", "c", "y"]
-    assert side.name.startswith("a.parquet and 2 more@")
+    read = read_texts([tmp_path / "in", file("c.csv", "text\ny\n")], column="text")
+    assert [dialogue.texts[0] for dialogue in read.corpus] == ["x", "a b", "c", "y"]
+    assert read.rows["all"].to_pylist()[:2] == [
+        {"text": "x", "n": 1, "meta": None},
+        {"text": "a b", "n": None, "meta": {"n": [1]}},
+    ]
+    assert read.corpus.name == "in and 1 more"
 
 
-def test_a_limit_takes_the_first_rows_and_a_seed_draws_them(file: File) -> None:
-    path = file("a.csv", "text\n" + "".join(f"w{n}\n" for n in range(30)))
-    first, drawn, same = (read_texts([path], column="text", limit=3, seed=seed) for seed in (None, 1, 1))
-    assert first.texts[0].to_pylist() == ["w0", "w1", "w2"]
-    assert drawn.ids.to_pylist() == same.ids.to_pylist() != first.ids.to_pylist()
+def test_training_and_test_tables_are_splits_of_one_corpus(file: File) -> None:
+    train, test = file("a.csv", "text\nx\ny\n"), file("b.csv", "text\nz\n")
+    read = read_texts(column="text", train=[train], test=[test])
+    assert read.corpus.splits == {"train": 2, "test": 1}
+    assert {split: rows["text"].to_pylist() for split, rows in read.rows.items()} == {
+        "train": ["x", "y"],
+        "test": ["z"],
+    }
+
+
+@pytest.mark.parametrize(("paths", "sides"), [((), {}), (["a.csv"], {"train": ["a.csv"]}), ((), {"test": ["a.csv"]})])
+def test_one_table_or_both_sides_are_read(paths: list[str], sides: dict[str, list[str]]) -> None:
+    with pytest.raises(UsageError, match="Give one table, or both --train and --test"):
+        read_texts(paths, column="text", **sides)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import statistics
 
 import pytest
 
-from dialoscope.probe.result import group_of
+from dialoscope.probe.scores import group_of
 from dialoscope.probe.tasks import TASKS
 
 COLUMNS = (

@@ -25,11 +25,11 @@ def run(tmp_path: Path) -> Path:
 
 
 def test_all_are_in_order_and_each_once(run: Path) -> None:
-    assert list(checkpoints(run, "all")) == ["untrained", "epoch-001", "epoch-002", "epoch-003"]
+    assert list(checkpoints(run, ["all"])) == ["untrained", "epoch-001", "epoch-002", "epoch-003"]
 
 
 def test_some_are_named_or_chosen_by_a_column_of_the_log(run: Path) -> None:
-    found = checkpoints(run, "untrained, by:bleu_2,by:loss,last")
+    found = checkpoints(run, ["untrained", "by:bleu_2", "by:loss", "last"])
     assert {name: path.name for name, path in found.items()} == {
         "untrained": "untrained",
         "by:bleu_2": "epoch-002",  # of equal ones the first
@@ -59,7 +59,7 @@ def test_nothing_is_chosen_by_what_is_neither_good_nor_bad(column: str, run: Pat
     columns = list(dict.fromkeys(["epoch", column, "perplexity"]))
     (run / "log.csv").write_text(f"{','.join(columns)}\n{','.join('1' for _ in columns)}\n")
     with pytest.raises(UsageError, match=f"'by:{column}' chooses nothing"):
-        checkpoints(run, f"by:{column}")
+        checkpoints(run, [f"by:{column}"])
     assert column not in choices(run)
 
 
@@ -74,10 +74,10 @@ def test_every_metric_of_the_log_makes_its_choice(run: Path, tmp_path: Path) -> 
 
 def test_what_is_not_there_is_named(run: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no checkpoint 'epoch-009'; it has untrained, epoch-001"):
-        checkpoints(run, "epoch-009")
+        checkpoints(run, ["epoch-009"])
     with pytest.raises(UsageError, match="no column 'meteor'"):
-        checkpoints(run, "by:meteor")
+        checkpoints(run, ["by:meteor"])
     empty = tmp_path / "empty"
     empty.mkdir()
     with pytest.raises(UsageError, match="expected a folder of dialoscope train"):
-        checkpoints(empty, "all")
+        checkpoints(empty, ["all"])

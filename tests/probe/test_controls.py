@@ -8,25 +8,29 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from tests.probe.test_measure import FEW, Blind, Counting, chat, splits
+from tests.probe.fakes import CHAT, Blind, Counting, chat, probed
 
 from dialoscope.corpus import Corpus, Dialogue, Turn, generate
 from dialoscope.corpus.turns import Said
 from dialoscope.errors import UsageError
+from dialoscope.metrics import Resampling
 from dialoscope.metrics.paired import holm
 from dialoscope.model import Vocabulary
-from dialoscope.model.protocol import Context, DialogueModel, Floats
+from dialoscope.model.protocol import Context, Floats
 from dialoscope.model.seq2seq import Seq2Seq, Seq2SeqModel
 from dialoscope.model.structure import Structure as ModelSettings
 from dialoscope.model.untrained import untrained
-from dialoscope.probe import Examples, Settings, chosen_tasks, examine, examples
-from dialoscope.probe.examples import Position
-from dialoscope.probe.measure import Bench, label_all, measure
-from dialoscope.probe.report import beats_both, score_table
-from dialoscope.probe.tasks import TASKS
+from dialoscope.probe import ProbeSettings
+from dialoscope.probe.examples import Examples, Position, examples
+from dialoscope.probe.labels import Hits
+from dialoscope.probe.measure import check_apart, encodings_of, label_all
+from dialoscope.probe.scores import Scorer
+from dialoscope.probe.section import score_table
+from dialoscope.probe.tasks import TASKS, chosen_tasks
 from dialoscope.probe.words import bags_of_words
+from dialoscope.progress import Stages
+from dialoscope.record import Origin
 
-CHAT = Corpus.of([*chat(30, "train"), *chat(12, "validation")], name="chat")
 LOCATION = chosen_tasks(["UtteranceLoc"])
 
 
@@ -57,8 +61,8 @@ def test_the_untrained_control_is_not_the_model() -> None:
     with torch.no_grad():
         for weight in model.network.parameters():
             weight.mul_(4)  # no weights that anything would be initialised with
-    found = examine({"m": model}, *splits(CHAT), tasks=LOCATION, resampling=FEW).measured.models[0]
-    assert not np.array_equal(found.own["UtteranceLoc"].all, found.controls["untrained"]["UtteranceLoc"].all)
+    scores = probed({"m": model}).scores()
+    assert scores["m/UtteranceLoc/f1"].value != scores["m (untrained)/UtteranceLoc/f1"].value
 
 
 def test_two_models_that_differ_in_their_words_have_two_names() -> None:
@@ -83,15 +87,18 @@ def test_a_model_that_encodes_everything_alike_is_never_known_better() -> None:
     """It is far above a bag of words that learnt noise, but what it answers is the best constant answer."""
     rng = np.random.default_rng(0)
     corpus = Corpus.of([*noise(150, "train", rng), *noise(400, "validation", rng)], name="noise")
-    tasks = chosen_tasks(["IsMultiTopic", "NumAllTopics"])
-    found = examine({"blind": Blind()}, *splits(corpus), tasks=tasks, resampling=FEW).result.models["blind"].tasks
-    for one in found.values():
-        words, always = (one.controls[name] for name in ("bag_of_words", "constant"))
-        assert words.interval is not None and words.interval[1] < (one.f1.value or 0)
-        assert one.f1.value == always.value
-        assert one.above_both is not None
-        assert (one.above_both.difference.value, one.above_both.p_value) == (0, 1)
-    assert beats_both(found.values()) == (0, 2)
+    result = probed({"blind": Blind()}, corpus, tasks=("IsMultiTopic", "NumAllTopics"))
+    for task in result.tasks:
+        model, words, always = (result.scores()[f"{name}/{task}/f1"] for name in ("blind", "bag_of_words", "constant"))
+        assert words.interval is not None and words.interval[1] < (model.value or 0)
+        assert model.value == always.value
+        test = result.models["blind"].above_both[task]
+        assert (test.difference.value, test.p_value) == (0, 1)
+    assert result.scores()["blind/all tasks/tasks_above_baselines"].to_dict() == {
+        "value": 0, "n": 2, "interval": [0, 0], "reason": None,
+    }  # fmt: skip
+    assert result.verdict.level == "concern"
+    assert result.verdict.text == "blind beats the bag-of-words and constant baselines on 0 of 2 tasks."
 
 
 def test_a_model_that_knows_is_better_than_both_by_the_smaller_difference() -> None:
@@ -105,18 +112,20 @@ def test_a_model_that_knows_is_better_than_both_by_the_smaller_difference() -> N
         for split, count in (("train", 30), ("validation", 12))
         for number in range(count)
     ]
-    for corpus, difference, known in ((Corpus.of(alike, name="alike"), 6 / 8, 1), (CHAT, 0, 0)):
-        result = examine({"m": Counting()}, *splits(corpus), tasks=LOCATION, resampling=FEW).result
-        one = result.models["m"].tasks["UtteranceLoc"]
-        assert one.to_dict()["against_bag_and_constant"]["difference"]["value"] == pytest.approx(difference)
-        assert beats_both([one]) == (known, 1)
+    cases = ((Corpus.of(alike, name="alike"), 6 / 8, 1, "good"), (CHAT, 0, 0, "concern"))
+    for corpus, difference, known, level in cases:
+        result = probed({"m": Counting()}, corpus)
+        test = result.models["m"].above_both["UtteranceLoc"]
+        assert test.difference.value == pytest.approx(difference)
+        count = result.scores()["m/all tasks/tasks_above_baselines"]
+        assert (count.value, count.n, result.verdict.level) == (known, 1, level)
 
 
 def test_edges_are_those_of_the_training_split() -> None:
     """Training has contexts of 1 to 8 turns, held-out dialogues of two turns: all of them in the first bucket."""
     short = Corpus.of([Dialogue((Turn("A", "x"), Turn("B", "y")), str(number)) for number in range(5)], name="short")
     training = examples(CHAT, split="train")
-    labels, _ = label_all(LOCATION, training, examples(short), Settings())
+    labels, _ = label_all(LOCATION, training, examples(short))
     one = labels["UtteranceLoc"]
     assert [one.classes[code] for code in one.held_out.codes] == ["1"] * 5
     assert len(one.classes) == 5
@@ -130,37 +139,34 @@ def test_words_are_those_of_the_training_split() -> None:
 
 def test_a_bag_holds_the_words_of_the_same_cut() -> None:
     """The last token of every context is "and", which tells no place; the word before it would tell all."""
-    how = Settings(context_tokens=1)
-    found = examine({"m": Counting()}, *splits(CHAT), tasks=LOCATION, settings=how, resampling=FEW).result
-    assert found.models["m"].tasks["UtteranceLoc"].controls["bag_of_words"].value == pytest.approx(2 / 8)
+    scores = probed({"m": Counting()}, context_tokens=1).scores()
+    assert scores["bag_of_words/UtteranceLoc/f1"].value == pytest.approx(2 / 8)
 
 
 def test_the_scale_is_that_of_the_training_split() -> None:
     """Held-out contexts of one turn are all alike and have none."""
     short = Corpus.of([Dialogue((Turn("A", "x"), Turn("B", "y")), str(number)) for number in range(5)], name="short")
     parts = examples(CHAT, split="train"), examples(short)
-    bench = Bench(*parts, {}, Settings(is_scaled=True), "cpu", None, lambda steps: None, "")
-    first, second = bench.encodings(Counting())
+    settings = ProbeSettings(scaled=True, context_tokens=0)
+    first, second = encodings_of(
+        Counting(), training=parts[0], held_out=parts[1], settings=settings, stages=Stages(None, 0)
+    )
     plain = Counting().encode(parts[0].contexts(None))
     assert first.std(axis=0).mean() == pytest.approx(1)
     assert second == pytest.approx(Counting().encode(parts[1].contexts(None)) / plain.std(axis=0).mean())
 
 
 def test_labels_are_shuffled_by_the_seed() -> None:
-    def control(seed: int) -> list[list[float]]:
-        found = measure({"m": Counting()}, *splits(CHAT), tasks=LOCATION, settings=Settings(seed=seed)).models[0]
-        hits: list[list[float]] = found.controls["shuffled"]["UtteranceLoc"].all.tolist()
-        return hits
+    def control(seed: int) -> float | None:
+        return probed({"m": Counting()}, seed=seed).scores()["m (shuffled)/UtteranceLoc/f1"].value
 
     assert control(0) == control(0) != control(1)
 
 
 def test_what_is_tested_against_both_controls_is_corrected_over_tasks() -> None:
-    corpus = generate(dialogues=120, seed=1)
-    parts = examples(corpus.split("train")), examples(corpus.split("validation"))
-    tasks = chosen_tasks(["UtteranceLoc", "NumAllInfo", "IsMultiTopic"])
-    found = examine({"m": Counting()}, *parts, tasks=tasks, resampling=FEW).result.models["m"].tasks
-    tested = [one.above_both for one in found.values() if one.above_both is not None]
+    tasks = ("UtteranceLoc", "NumAllInfo", "IsMultiTopic")
+    result = probed({"m": Counting()}, generate(dialogues=120, seed=1), tasks=tasks)
+    tested = list(result.models["m"].above_both.values())
     p_values = [one.p_value for one in tested]
     assert [one.p_holm for one in tested] == holm(p_values) != p_values
 
@@ -170,23 +176,28 @@ def test_groups_of_ones_own_are_those_of_the_untrained_scores() -> None:
     model = lstm([f"word{place} and" for place in range(9)])
     groups = {}
     for grouping in ("paper", "own"):
-        found = examine({"m": model}, *splits(CHAT), tasks=LOCATION, grouping=grouping, resampling=FEW).result
-        groups[grouping] = found.difficulty["UtteranceLoc"]
-    score = found.models["m"].tasks["UtteranceLoc"].controls["untrained"].value
+        result = probed({"m": model}, groups=grouping)
+        groups[grouping] = result.tasks["UtteranceLoc"].difficulty
+    score = result.scores()["m (untrained)/UtteranceLoc/f1"].value
     assert score is not None and score > 0.5
     assert groups == {"paper": "medium", "own": "easy"}
+    assert result.scores()["m/easy tasks/f1"].value == result.scores()["m/UtteranceLoc/f1"].value
+    with pytest.raises(UsageError, match="no model could be made untrained"):
+        probed({"m": Counting()}, groups="own")
 
 
 def test_intervals_are_over_dialogues() -> None:
     """Every position ten times over, in the dialogues that it is in, makes no interval narrower."""
     turns = [Turn("AB"[place % 2], f"word{place}") for place in range(9)]
     uneven = [Dialogue(tuple(turns[: 3 + number % 7]), str(number)) for number in range(20)]
-    plain = examples(Corpus.of(uneven, name="uneven"))
-    repeated = Examples(plain.corpus, [one for one in plain.positions for _ in range(10)], plain.annotations)
+    corpus = Corpus.of([*chat(30, "train"), *(one._replace(split="validation") for one in uneven)], name="uneven")
+    rows = probed({"m": Blind()}, corpus, controls=False).table.to_pydict()
+    hits = np.array([rows[key] for key in ("right", "too_many", "missing")], dtype=np.float64).T
     widths = []
-    for part in (plain, repeated):
-        found = examine({"m": Blind()}, examples(CHAT, split="train"), part, tasks=LOCATION).result
-        score = found.models["m"].tasks["UtteranceLoc"].f1
+    for times in (1, 10):
+        dialogues = [one for one in rows["dialogue"] for _ in range(times)]
+        scorer = Scorer(dialogues, Origin(), Resampling())
+        score = scorer.f1({"T": Hits(np.repeat(hits, times, axis=0), None)})["T"]
         low, high = score.interval or (0, 0)
         widths.append((score.n, high - low))
     assert widths[1][0] == 10 * widths[0][0]
@@ -197,30 +208,30 @@ def test_intervals_are_over_dialogues() -> None:
 def test_the_same_split_twice_is_refused() -> None:
     training = examples(CHAT, split="train")
     with pytest.raises(UsageError, match="two different splits"):
-        measure({"m": Counting()}, training, training)
+        probed({"m": Counting()}, split="train")
     other = [one._replace(id=f"again-{one.id}", split="validation") for one in chat(30, "train")[5:9]]
     with pytest.raises(UsageError, match="two different splits"):  # a part of it, under other names
-        measure({"m": Counting()}, training, examples(Corpus.of(other, name="chat")))
+        check_apart(training, examples(Corpus.of(other, name="chat")))
 
 
-def test_dialogues_that_are_in_both_splits_are_counted(caplog: pytest.LogCaptureFixture) -> None:
+def test_dialogues_that_are_in_both_splits_are_counted() -> None:
     """Three of five held-out dialogues are in training, one of them twice."""
     known = chat(30, "train")
-    mixed = [one._replace(id=str(place)) for place, one in enumerate([known[0], known[0], known[7]])]
-    held_out = examples(Corpus.of([*mixed, *chat(2, "validation")], name="chat"))
-    how = Settings(has_controls=False)
-    found = examine({"m": Counting()}, examples(CHAT, split="train"), held_out, tasks=LOCATION, settings=how).result
-    assert found.to_dict()["dialogues"] == {"training": 30, "held_out": 5, "shared": 3}
-    (line,) = caplog.messages
-    assert line.startswith("3 of 5 held-out dialogues are in the training split as well")
-    assert line in score_table(found).notes
+    mixed = [
+        one._replace(id=str(place), split="validation") for place, one in enumerate([known[0], known[0], known[7]])
+    ]
+    result = probed({"m": Counting()}, Corpus.of([*known, *mixed, *chat(2, "validation")]), controls=False)
+    assert (result.dialogues.training, result.dialogues.held_out, result.dialogues.shared) == (30, 5, 3)
+    assert result.counts["dialogues_in_both_splits"] == 3
+    assert result.dialogues.warning.startswith("3 of 5 held-out dialogues are in the training split as well")
+    assert result.dialogues.warning in score_table(result).notes
+    assert result.dialogues.warning in result.summary().notes
 
 
-def test_splits_that_share_no_dialogue_raise_no_word(caplog: pytest.LogCaptureFixture) -> None:
-    how = Settings(has_controls=False)
-    found = examine({"m": Counting()}, *splits(CHAT), tasks=LOCATION, settings=how).result
-    assert found.to_dict()["dialogues"] == {"training": 30, "held_out": 12, "shared": 0}
-    assert caplog.messages == []
+def test_splits_that_share_no_dialogue_need_no_warning() -> None:
+    result = probed({"m": Counting()}, controls=False)
+    assert result.counts["dialogues_in_both_splits"] == 0
+    assert not [note for note in (*score_table(result).notes, *result.summary().notes) if "training split" in note]
 
 
 def test_labels_that_did_not_converge_are_counted_by_what_they_were_read_from(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,21 +241,22 @@ def test_labels_that_did_not_converge_are_counted_by_what_they_were_read_from(mo
     hasty = partial(logistic.fit_logistic, most_iterations=0)
     monkeypatch.setattr(logistic, "fit_logistic", hasty)
     model = lstm([f"word{place} and" for place in range(9)])
-    found = examine({"m": model}, *splits(CHAT), tasks=LOCATION, resampling=FEW).result.models["m"]
-    assert found.to_dict()["not_converged"] == {"model": 5, "bag_of_words": 5, "shuffled": 5, "untrained": 5}
+    undecided = probed({"m": model}).counts["labels_not_converged"]
+    assert undecided == {"m": 5, "bag_of_words": 5, "m (shuffled)": 5, "m (untrained)": 5}
 
 
 def test_where_all_labels_converge_nothing_is_said_of_it() -> None:
-    found = examine({"m": Counting()}, *splits(CHAT), tasks=LOCATION, resampling=FEW).result.models["m"]
-    assert "not_converged" not in found.to_dict()
-    assert list(found.tasks["UtteranceLoc"].controls) == ["majority", "constant", "bag_of_words", "shuffled"]
+    result = probed({"m": Counting()})
+    assert result.counts["labels_not_converged"] == {}
+    assert [*result.controls, *result.models["m"].controls] == ["majority", "constant", "bag_of_words", "shuffled"]
 
 
 def test_a_task_with_one_label_is_not_asked() -> None:
     pairs = [Dialogue((Turn("A", "x"), Turn("B", str(number))), str(number)) for number in range(6)]
-    parts = examples(Corpus.of(pairs[:4], name="a")), examples(Corpus.of([*pairs, pairs[0]], name="b"))
+    splits_of = ["train"] * 4 + ["validation"] * 2
+    corpus = Corpus.of([one._replace(split=split) for one, split in zip(pairs, splits_of, strict=True)], name="a")
     with pytest.raises(UsageError, match="UtteranceLoc has one label only in the training split, '1'"):
-        measure({"m": Counting()}, *parts, tasks=LOCATION)
+        probed({"m": Counting()}, corpus)
 
 
 def test_topics_so_far_need_states() -> None:
@@ -254,8 +266,8 @@ def test_topics_so_far_need_states() -> None:
     dialogues = [Dialogue(turns, str(number), labels={"goal": goal}) for number, goal in enumerate(goals)]
     part, rest = examples(Corpus.of(dialogues[:2], name="a")), examples(Corpus.of(dialogues, name="b"))
     tasks = chosen_tasks(["NumAllTopics"])
-    assert list(label_all(tasks, part, rest, Settings())[0]) == ["NumAllTopics"]
-    skipped = label_all(tasks, part, rest, Settings(topics_so_far=True))[1]
+    assert list(label_all(tasks, part, rest)[0]) == ["NumAllTopics"]
+    skipped = label_all(tasks, part, rest, topics_so_far=True)[1]
     assert skipped == {"NumAllTopics": "needs state annotation, which the corpus lacks"}
 
 
@@ -264,7 +276,7 @@ def test_a_value_called_none_is_not_the_empty_set() -> None:
     turns = [Turn("user", "x", {"state": states[0]}), Turn("system", "y")]
     empty = [Turn("user", "x", {"state": states[1]}), Turn("system", "y")]
     part = examples(Corpus.of([Dialogue(tuple(turns), "1"), Dialogue(tuple(empty), "2")], name="c"))
-    labels, _ = label_all(chosen_tasks(["AllValues"]), part, part, Settings())
+    labels, _ = label_all(chosen_tasks(["AllValues"]), part, part)
     assert sorted(labels["AllValues"].classes) == ["'none'", "none"]
 
 
@@ -294,9 +306,8 @@ def test_scaled_encodings_do_not_know_their_scale() -> None:
 
     scores = []
     for is_scaled in (False, True):
-        how = Settings(is_scaled=is_scaled, has_controls=False)
-        models: dict[str, DialogueModel] = {"large": Counting(), "small": Small("small@0"), "blind": Blind("blind@0")}
-        result = examine(models, *splits(CHAT), tasks=LOCATION, settings=how, resampling=FEW).result
-        scores.append([one.tasks["UtteranceLoc"].f1.value for one in result.models.values()])
+        models = {"large": Counting(), "small": Small("small@0"), "blind": Blind("blind@0")}
+        result = probed(models, scaled=is_scaled, controls=False)
+        scores.append([result.scores()[f"{name}/UtteranceLoc/f1"].value for name in models])
     assert scores[0][0] == 1.0 and (scores[0][1] or 0) < 1.0
     assert scores[1][:2] == [1.0, 1.0]

@@ -58,3 +58,9 @@ def test_tasks_of_a_dialogue_are_drawn_together() -> None:
     twice = {"a": OWN["c"], "b": OWN["c"], "c": OWN["c"]}
     found = group_scores(twice, DIFFICULTY, dialogues=DIALOGUES, origin=Origin(), resampling=Resampling())
     assert found["easy"].interval == pytest.approx(found["hard"].interval)
+
+
+def test_the_group_of_all_tasks_is_their_mean() -> None:
+    shares = [one.all[:, 0].mean() for one in OWN.values()]
+    found = group_scores(OWN, DIFFICULTY, dialogues=DIALOGUES, origin=Origin(), resampling=Resampling())
+    assert found["all"].value == pytest.approx(np.mean(shares))

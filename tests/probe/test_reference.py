@@ -19,12 +19,13 @@ from dialoscope.model import Vocabulary
 from dialoscope.model.protocol import Floats
 from dialoscope.model.seq2seq import Seq2Seq, Seq2SeqModel
 from dialoscope.model.structure import Structure as ModelSettings
-from dialoscope.probe import TASKS, Settings, examples
 from dialoscope.probe.encodings import encode
+from dialoscope.probe.examples import examples
 from dialoscope.probe.labels import Labels, f1_parts, hits
 from dialoscope.probe.logistic import fit_logistic
 from dialoscope.probe.measure import label_all
 from dialoscope.probe.targets import Targets
+from dialoscope.probe.tasks import TASKS
 
 DIALOGUES = 60  # of each split
 POINTS = 0.003  # of F1, 0.3 percent
@@ -47,7 +48,7 @@ class Both:
         model = Seq2SeqModel(Seq2Seq(settings).eval(), vocabulary)
         # States of an untrained LSTM are small, and C = 1 would leave every weight near 0: nothing to tell apart.
         self.features, self.held_out = (10 * encode(model, part, tokens=100) for part in (training, asked))
-        self.labels, _ = label_all(TASKS, training, asked, Settings())
+        self.labels, _ = label_all(TASKS, training, asked)
         fitted = fit_logistic(self.features, [one.training for one in self.labels.values()])
         answers = [one.predict(self.held_out) for one in fitted]
         self.scores = {name: micro(one, said) for (name, one), said in zip(self.labels.items(), answers, strict=True)}

@@ -1,258 +1,226 @@
 from __future__ import annotations
 
-import json
 import math
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+import numpy as np
 import pytest
+from tests.study.samples import ItemsQuestion, install, items_result
 from typer.testing import CliRunner
 
 from dialoscope.cli import app
+from dialoscope.corpus import Corpus
 from dialoscope.errors import UsageError
+from dialoscope.metrics import Resampling
 from dialoscope.record import Origin
-from dialoscope.report import Prose, Section, write_run
-from dialoscope.study import Study, compare
-from dialoscope.study.compare import section_of, written_p
+from dialoscope.report import Prose
+from dialoscope.report.items import Items
+from dialoscope.study.compare import (
+    CompareResult,
+    change_of,
+    compare,
+    corrected,
+    smallest_difference,
+    standard_error,
+    written_p,
+)
+from dialoscope.study.run import Study, run
 
-Rows = dict[str, list[Any]]
-Data = dict[str, Any]
-
-
-def run(
-    folder: Path, instrument: str, file: str, rows: Rows, data: Data | None = None, origin: Origin | None = None
-) -> Path:
-    table = pa.table(rows)
-    section = Section(instrument, instrument, "?", [])
-    return write_run(
-        folder, instrument=instrument, data=data or {}, section=section, origin=origin or Origin("c@1"),
-        fill=lambda place: pq.write_table(table, place / file),
-    )  # fmt: skip
+SHARE, MEAN = "ratio/test/share_over_0.8", "ratio/test/mean_ratio"
 
 
-def overlap(folder: Path, ratios: dict[str, float], *, unit: str = "sample") -> Path:
-    rows: Rows = {"id": list(ratios), "ratio": list(ratios.values())}
-    return run(folder, "overlap", "matches.parquet", rows, {"threshold": 0.8, "unit": unit})
+@pytest.fixture(autouse=True)
+def results_of_items(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    if "study" not in request.fixturenames:
+        install(monkeypatch, attention=ItemsQuestion)
 
 
-def probe(folder: Path, right: dict[str, int], *, models: int = 1, dialogues: int = 10, of: int = 20) -> Path:
-    """Tasks with so many right labels of 20 in each dialogue."""
-    parts = [
-        {"model": f"m{model}", "task": task, "dialogue": f"d{place}", "turn": 1, "right": count, "too_many": of - count,
-         "missing": of - count}
-        for model in range(models)
-        for task, count in right.items()
-        for place in range(dialogues)
-    ]  # fmt: skip
-    return run(folder, "probe", "positions.parquet", {name: [one[name] for one in parts] for name in parts[0]})
+def overlap(folder: Path, ratios: Mapping[str, float], **options: Any) -> Path:
+    """Shares and means of ratios; the part of a name before # is the dialogue."""
+    keys, values = [(name,) for name in ratios], np.asarray(list(ratios.values()))
+    dialogues = [name.partition("#")[0] for name in ratios]
+    numbers = {SHARE: Items.mean_of(keys, dialogues, values > 0.8), MEAN: Items.mean_of(keys, dialogues, values)}
+    return items_result(folder, numbers, **options)
 
 
-def test_overlap_is_compared_on_the_items_of_both(tmp_path: Path) -> None:
+def probe(folder: Path, right: Mapping[str, int], *, models: int = 1, dialogues: int = 10) -> Path:
+    """F1 of tasks with so many right labels of 20 in each dialogue."""
+    names = [f"d{place}" for place in range(dialogues)]
+    numbers = {}
+    for model in range(models):
+        for task, count in right.items():
+            above, below = np.full(dialogues, 2.0 * count), np.full(dialogues, 2.0 * count + 2 * (20 - count))
+            numbers[f"m{model}/{task}/f1"] = Items([(name, "1") for name in names], names, above, below)
+    return items_result(folder, numbers)
+
+
+def attention(folder: Path, model: str, above: list[float], below: list[float], **options: Any) -> Path:
+    names = [f"d{place}" for place in range(len(above))]
+    items = Items([(name, "2") for name in names], names, np.asarray(above), np.asarray(below))
+    return items_result(folder, {f"{model}/rare-end/das_ratio_of_means": items}, **options)
+
+
+def people(folder: Path, scores: Mapping[str, list[float]], rated: list[float], **options: Any) -> Path:
+    """Spearman's correlation of scores with ratings, by path."""
+    names = [f"i{place}" for place in range(len(rated))]
+    keys = [(name,) for name in names]
+    numbers = {
+        path: Items(keys, names, np.asarray(values, float), np.ones(len(rated)), np.asarray(rated, float))
+        for path, values in scores.items()
+    }
+    return items_result(folder, numbers, **options)
+
+
+def only_verdict(result: CompareResult) -> tuple[str, str]:
+    (verdict,) = result.verdicts()
+    return verdict.level, verdict.text
+
+
+def test_numbers_are_compared_on_the_items_of_both(tmp_path: Path) -> None:
     first = overlap(tmp_path / "a", {"d1#2": 0.9, "d1#3": 0.1, "d2#2": 1.0, "old#2": 1.0})
     second = overlap(tmp_path / "b", {"d1#2": 0.2, "d1#3": 0.1, "d2#2": 1.0, "new#2": 0.0, "new#3": 0.0})
-    found = compare(first, second)
-    share, mean = found.changes
-    assert (share.what, share.first, share.second) == ("share over 0.8", 2 / 3, 1 / 3)
-    assert share.comparison.difference.value == pytest.approx(-1 / 3)
+    share, mean = compare(first, second).changes
+    assert (share.path, share.first, share.second) == (SHARE, 2 / 3, 1 / 3)
+    assert share.difference.value == pytest.approx(-1 / 3)
     assert (share.items, share.only) == (3, (1, 2))
-    assert mean.comparison.difference.value == pytest.approx((0.2 - 0.9) / 3)
+    assert mean.difference.value == pytest.approx((0.2 - 0.9) / 3)
 
 
 def test_f1_is_computed_from_counts(tmp_path: Path) -> None:
     def counted(name: str, right: list[int], too_many: list[int], missing: list[int]) -> Path:
-        rows: Rows = {
-            "model": ["m", "m"], "task": ["T", "T"], "dialogue": ["x", "y"], "turn": [1, 1], "right": right,
-            "too_many": too_many, "missing": missing,
-        }  # fmt: skip
-        return run(tmp_path / name, "probe", "positions.parquet", rows)
+        above, rest = 2.0 * np.asarray(right), np.asarray(too_many) + np.asarray(missing)
+        items = Items([("x",), ("y",)], ["x", "y"], above, above + rest)
+        return items_result(tmp_path / name, {"m/T/f1": items})
 
-    found = compare(counted("a", [1, 0], [0, 1], [1, 1]), counted("b", [2, 1], [0, 0], [0, 0]))
-    (change,) = found.changes
-    assert change.what == "F1 of T"
+    (change,) = compare(counted("a", [1, 0], [0, 1], [1, 1]), counted("b", [2, 1], [0, 0], [0, 0])).changes
     assert [change.first, change.second] == pytest.approx([2 / 5, 1])
-    assert change.comparison.difference.value == pytest.approx(3 / 5)
+    assert change.difference.value == pytest.approx(3 / 5)
 
 
-def test_the_das_ratio_of_means_and_log_perplexity_come_from_logs(tmp_path: Path) -> None:
-    def distract(name: str, attention: float, likelihood: float) -> Path:
-        rows: Rows = {
-            "model": [name] * 3, "set": ["original", "rare-end", "rare-end"], "dialogue": ["x", "x", "y"],
-            "turn": [2, 2, 2], "distraction": [None, math.log(attention), None],
-            "history": [0.0, math.log(2.0), 0.0], "log_likelihood": [likelihood, -1.0, -1.0], "tokens": [4, 4, 4],
-        }  # fmt: skip
-        return run(tmp_path / name, "distract", "cases.parquet", rows)
-
-    found = compare(distract("a", 1.0, -8.0), distract("b", 3.0, -4.0))
-    perplexity, ratio = found.changes
-    assert (perplexity.model, perplexity.first, perplexity.second) == ("a → b", 2.0, 1.0)
-    assert ratio.what == "DAS ratio of means, rare-end"
-    assert [ratio.first, ratio.second] == pytest.approx([0.5, 1.5])
+def test_one_model_on_each_side_is_compared_with_the_other(tmp_path: Path) -> None:
+    first = attention(tmp_path / "a", "old", [1.0, 1.0], [2.0, 2.0])
+    (change,) = compare(first, attention(tmp_path / "b", "new", [3.0, 3.0], [2.0, 2.0])).changes
+    assert change.path == "old → new/rare-end/das_ratio_of_means"
+    assert [change.first, change.second] == pytest.approx([0.5, 1.5])
 
 
-def test_what_is_sure_is_told_with_its_direction(tmp_path: Path) -> None:
+def test_log_perplexity_is_called_so(tmp_path: Path) -> None:
+    def perplexity(name: str, likelihood: float) -> Path:
+        items = Items([("x",)], ["x"], np.asarray([-likelihood]), np.asarray([4.0]))
+        return items_result(tmp_path / name, {"m/original/perplexity": items})
+
+    (change,) = compare(perplexity("a", -8.0), perplexity("b", -4.0)).changes
+    assert (change.shown_path, change.first, change.second) == ("m/original/log perplexity", 2.0, 1.0)
+
+
+def test_what_is_significant_is_told_with_its_direction(tmp_path: Path) -> None:
     before = {f"d{place}#2": 0.9 for place in range(40)}
     after = {name: 0.1 if place % 5 else 0.9 for place, name in enumerate(before)}
     better = compare(overlap(tmp_path / "a", before), overlap(tmp_path / "b", after))
-    assert [one.is_better for one in better.changes] == [True, True]
+    assert [change.is_better for change in better.changes] == [True, True]
     worse = compare(tmp_path / "b", tmp_path / "a")
-    assert [one.is_better for one in worse.changes] == [False, False]
-    verdict = section_of(worse).verdict
-    assert verdict is not None
-    assert (verdict.number, verdict.level) == (2, "bad")
+    assert [change.is_better for change in worse.changes] == [False, False]
+    assert only_verdict(worse) == ("concern", "2 of 2 numbers are significantly worse than before.")
+
+
+def test_a_number_of_which_neither_end_is_better_is_neither_better_nor_worse(tmp_path: Path) -> None:
+    def history(name: str, value: float) -> Path:
+        names = [f"d{place}" for place in range(40)]
+        items = Items.mean_of([(each,) for each in names], names, np.full(40, value))
+        return items_result(tmp_path / name, {"m/rare-end/history_percent": items})
+
+    found = compare(history("a", 90.0), history("b", 50.0))
+    (change,) = found.changes
+    assert change.p_holm is not None
+    assert (change.p_holm < 0.05, change.is_better, found.better, found.worse) == (True, None, 0, 0)
 
 
 def test_a_study_against_its_copy_has_not_changed(study: Study, tmp_path: Path) -> None:
     shutil.copytree(study.folder, tmp_path / "later")
     found = compare(study.folder, tmp_path / "later")
-    runs = {one.name: study.folder / one.run for one in study.steps}
-    assert {one.comparison.difference.value for one in found.changes} == {0.0}
-    assert {one.is_better for one in found.changes} == {None}
-    assert all(one.is_identical for one in found.changes)
-    verdict = section_of(found).verdict
-    assert verdict is not None
-    assert (verdict.level, "all are the same item by item" in verdict.line) == ("info", True)
-    assert {one.run for one in found.changes} == {"overlap-small", "distract-small", "probe-small"}
-    values = {(one.run, one.model, one.what): one.second for one in found.changes}
-    from dialoscope.report import read_run
+    assert {change.difference.value for change in found.changes} == {0.0}
+    assert {change.is_better for change in found.changes} == {None}
+    assert all(change.is_identical for change in found.changes)
+    level, text = only_verdict(found)
+    assert (level, "all are the same item by item" in text) == ("cannot_tell", True)
+    assert {change.run for change in found.changes} == {"overlap-small", "attention-small", "probe-small"}
+    for change in found.changes:
+        assert change.second == pytest.approx(study.results[change.run]["scores"][change.path]["value"])
 
-    probed = read_run(runs["probe-small"]).data["models"]["one"]["tasks"]
-    assert values["probe-small", "one", "F1 of UtteranceLoc"] == pytest.approx(probed["UtteranceLoc"]["f1"])
-    looked = read_run(runs["distract-small"]).data["models"]["two"]
-    assert values["distract-small", "two", "DAS ratio of means, rare-end"] == pytest.approx(
-        looked["sets"]["rare-end"]["das_ratio_of_means"]
-    )
-    assert values["distract-small", "two", "log perplexity"] == pytest.approx(
-        math.log(looked["original"]["perplexity"])
-    )
-    leaked = read_run(runs["overlap-small"]).data["share_over"]["0.8"]
-    assert values["overlap-small", "", "share over 0.8"] == pytest.approx(leaked)
+
+def test_other_weights_are_no_reason_to_doubt_a_comparison(study: Study, small: Corpus, tmp_path: Path) -> None:
+    paths = {name: str(next(study.folder.glob(f"models/{name}-*/best"))) for name in ("one", "two")}
+    plan = {"corpora": {"small": "x"}, "models": {"one": paths["two"], "two": paths["one"]}, "attention": {"limit": 6}}
+    later = run(plan, tmp_path / "s", corpora={"small": small})
+    assert compare(study.folder, later.folder).left_out == ()
 
 
 def test_items_without_a_number_on_either_side_are_left_out_of_both(tmp_path: Path) -> None:
-    def distract(name: str, attention: list[float | None]) -> Path:
-        count = len(attention)
-        rows: Rows = {
-            "model": ["m"] * count, "set": ["rare-end"] * count, "dialogue": [f"d{place}" for place in range(count)],
-            "turn": [2] * count, "distraction": attention, "history": [0.0] * count,
-            "log_likelihood": [-1.0] * count, "tokens": [1] * count,
-        }  # fmt: skip
-        return run(tmp_path / name, "distract", "cases.parquet", rows)
-
-    (change,) = compare(distract("a", [0.0, math.log(5), None]), distract("b", [0.0, None, 0.0])).changes
+    first = attention(tmp_path / "a", "m", [1.0, 5.0, math.nan], [1.0] * 3)
+    (change,) = compare(first, attention(tmp_path / "b", "m", [1.0, math.nan, 1.0], [1.0] * 3)).changes
     assert (change.first, change.second, change.items, change.only) == (1.0, 1.0, 1, (1, 1))
 
 
 def test_items_of_one_name_are_told_apart(tmp_path: Path) -> None:
-    rows: Rows = {"id": ["d#1", "d#1"], "ratio": [1.0, 0.0]}
-    folders = [run(tmp_path / name, "overlap", "matches.parquet", rows, {"threshold": 0.8}) for name in "ab"]
-    share, _ = compare(*folders).changes
-    assert (share.first, share.second, share.items) == (0.5, 0.5, 2)
-
-
-def people(
-    folder: Path,
-    score: list[float],
-    rated: list[float],
-    *,
-    raters: list[tuple[str, str]] | None = None,
-    kind: str = "models",
-) -> Path:
-    """Items of sets and raters; those of a `kind` other than models come last, under the name of the last model."""
-    raters = raters or [("s", "m")]
-    count, kinds = len(score), ["models", *({kind} - {"models"})]
-    items = [f"i{place}" for place in range(count)]
-    parts = [
-        {"set": name, "kind": each, "rater": rater, "item": item, "dialogue": item, "people": mark,
-         "score": value if each == "models" else -value}
-        for each in kinds
-        for name, rater in (raters if each == "models" else raters[-1:])
-        for item, mark, value in zip(items, rated, score, strict=True)
-    ]  # fmt: skip
-    return run(folder, "engage", "items.parquet", {name: [one[name] for one in parts] for name in parts[0]})
+    items = Items.mean_of([("d#1",), ("d#1",)], ["d", "d"], np.asarray([1.0, 0.0]))
+    folders = [items_result(tmp_path / name, {MEAN: items}) for name in "ab"]
+    (mean,) = compare(*folders).changes
+    assert (mean.first, mean.second, mean.items) == (0.5, 0.5, 2)
 
 
 def test_correlations_with_people_are_compared_on_the_same_ratings_only(tmp_path: Path) -> None:
-    rated = [1.0, 2.0, 3.0, 4.0]
-    first, second = people(tmp_path / "a", [1, 2, 3, 4], rated), people(tmp_path / "b", [4, 3, 2, 1], rated)
+    rated, path = [1.0, 2.0, 3.0, 4.0], "m/s/spearman"
+    first, second = (
+        people(tmp_path / "a", {path: [1, 2, 3, 4]}, rated),
+        people(tmp_path / "b", {path: [4, 3, 2, 1]}, rated),
+    )
     (change,) = compare(first, second).changes
     assert (change.first, change.second) == (1.0, -1.0)
-    assert change.comparison.difference.value == -2.0
+    assert change.difference.value == -2.0
 
 
 def test_changed_ratings_leave_out_their_number_and_nothing_else(tmp_path: Path) -> None:
-    names, rated = [("s", "m"), ("t", "m")], [1.0, 2.0, 3.0, 4.0]
-    first = people(tmp_path / "a", [1, 2, 3, 4], rated, raters=names)
-    second = people(tmp_path / "b", [4, 3, 2, 1], rated, raters=names)
-    table = pq.read_table(second / "items.parquet").to_pydict()
-    table["people"][:2] = [2.0, 1.0]
-    pq.write_table(pa.table(table), second / "items.parquet")
-    found = compare(first, second)
-    assert [one.what for one in found.changes] == ["Spearman with people, t"]
-    assert found.left_out == ["engage: m, Spearman with people, s: 2 of 4 items of both were rated otherwise"]
+    rated = np.asarray([1.0, 2.0, 3.0, 4.0])
+
+    def rate(name: str, scores: list[float], other: list[float]) -> Path:
+        keys = [(f"i{place}",) for place in range(4)]
+        names = [key[0] for key in keys]
+        numbers = {
+            "m/s/spearman": Items(keys, names, np.asarray(scores), np.ones(4), np.asarray(other)),
+            "m/t/spearman": Items(keys, names, np.asarray(scores), np.ones(4), rated),
+        }
+        return items_result(tmp_path / name, numbers)
+
+    found = compare(rate("a", [1, 2, 3, 4], [1, 2, 3, 4]), rate("b", [4, 3, 2, 1], [2, 1, 3, 4]))
+    assert [change.path for change in found.changes] == ["m/t/spearman"]
+    assert found.left_out == ("attention: m/s/spearman: 2 of 4 items of both were rated otherwise",)
 
 
 def test_other_dialogues_and_untested_numbers_are_no_good_news(tmp_path: Path) -> None:
     first = overlap(tmp_path / "a", {"d#2": 1.0})
-    second = overlap(tmp_path / "b", {"d#2": 1.0})
-    verdict = section_of(compare(first, second)).verdict
-    assert verdict is not None
-    assert verdict.level == "info"  # one dialogue is too few for a test
-    kept = json.loads((second / "result.json").read_text())
-    kept["origin"]["corpus"] = "c@2"
-    (second / "result.json").write_text(json.dumps(kept))
-    assert compare(first, second).left_out == ["overlap: other dialogues (c@1, then c@2), paired by their ids alone"]
+    second = overlap(tmp_path / "b", {"d#2": 1.0}, origin=Origin("c@2"))
+    found = compare(first, second)
+    assert only_verdict(found)[0] == "cannot_tell"  # one dialogue is too few for a test
+    assert found.left_out == ("attention: other dialogues (c@1, then c@2), paired by their ids alone",)
     with pytest.raises(UsageError, match="are one folder"):
         compare(first, first)
-
-
-def test_only_models_are_compared_with_people(tmp_path: Path) -> None:
-    rated = [1.0, 2.0, 3.0, 4.0]
-    options: dict[str, Any] = {"raters": [("s", "random")], "kind": "baselines"}  # a model called as a baseline is
-    first = people(tmp_path / "a", [1, 2, 3, 4], rated, **options)
-    second = people(tmp_path / "b", [2, 1, 3, 4], rated, **options)
-    (change,) = compare(first, second).changes
-    assert (change.model, change.items, change.first) == ("random", 4, 1.0)
-    assert change.second == pytest.approx(1 - 6 * 2 / 60)
-
-
-def test_only_models_are_compared_by_remaining_depth(tmp_path: Path) -> None:
-    def engage(name: str, score: float) -> Path:
-        rows: Rows = {
-            "dialogue": ["x", "y"], "turn": [1, 1], "remaining_depth": [0.5, 0.5], "score m": [score, score],
-            "score average": [0.4, 0.4], "score random": [0.1, 0.9],
-        }  # fmt: skip
-        data: Data = {"models": {"m": {}}, "baselines": {"average": {}, "random": {}}}
-        return run(tmp_path / name, "engage", "turns.parquet", rows, data)
-
-    (change,) = compare(engage("a", 0.6), engage("b", 0.7)).changes
-    assert change.model == "m"
-    assert [change.first, change.second] == pytest.approx([1.0, 4.0])
 
 
 def test_numbers_that_are_the_same_item_by_item_are_not_tested(tmp_path: Path) -> None:
     first = probe(tmp_path / "a", {"T": 16, "U": 16})
     found = compare(first, probe(tmp_path / "b", {"T": 16, "U": 3}))
     same, changed = found.changes
-    assert (same.is_identical, same.comparison.p_value) == (True, None)
+    assert (same.is_identical, same.p_value, same.smallest) == (True, None, None)
     assert same.second == pytest.approx(0.8)
-    assert same.comparison.reason == "both have the same values, item by item"
-    assert changed.comparison.p_holm == changed.comparison.p_value  # alone in its family
+    assert same.reason == "both have the same values, item by item"
+    assert changed.p_holm == changed.p_value  # alone in its family
     assert found.to_dict()["identical"] == 1
-    assert section_of(found).lead == (
-        "2 numbers of both: 0 better for sure, 1 worse, 0 that could not be tested. 1 is the same item by item."
+    assert found.section().lead == (
+        "2 numbers of both: 0 significantly better, 1 worse, 0 that could not be tested. 1 is the same item by item."
     )
-
-
-def test_whole_dialogues_are_not_joined_by_what_their_ids_share(tmp_path: Path) -> None:
-    ratios = {f"conv#{place}": place / 40 for place in range(40)}
-    first = overlap(tmp_path / "a", ratios, unit="dialogue")
-    second = overlap(tmp_path / "b", {name: value / 2 for name, value in ratios.items()}, unit="dialogue")
-    assert [one.dialogues for one in compare(first, second).changes] == [40, 40]
-    samples = [overlap(tmp_path / name, ratios) for name in "cd"]
-    assert [one.dialogues for one in compare(*samples).changes] == [1, 1]
 
 
 TASKS = [f"T{number}" for number in range(18)]
@@ -262,55 +230,126 @@ TASKS = [f"T{number}" for number in range(18)]
     ("dialogues", "level", "said"),
     [
         # Of 10 dialogues the least p-value is 2^-9; of 36 numbers that is 0.07.
-        (10, "info", "0 of 36 numbers changed for sure: no change was found, and none could have been found with 10 "
-                     "dialogues"),
-        (12, "bad", "36 of 36 numbers worse for sure than before"),
-        (40, "bad", "36 of 36 numbers worse for sure than before"),
+        (10, "cannot_tell",
+         "0 of 36 numbers changed significantly: no change was found, and none could have been found "
+         "with 10 dialogues."),
+        (12, "concern", "36 of 36 numbers are significantly worse than before."),
+        (40, "concern", "36 of 36 numbers are significantly worse than before."),
     ],
 )  # fmt: skip
 def test_a_collapse_is_never_good_news(tmp_path: Path, dialogues: int, level: str, said: str) -> None:
     options: dict[str, Any] = {"models": 2, "dialogues": dialogues}
     first = probe(tmp_path / "a", dict.fromkeys(TASKS, 16), **options)
-    verdict = section_of(compare(first, probe(tmp_path / "b", dict.fromkeys(TASKS, 3), **options))).verdict
-    assert verdict is not None
-    assert (verdict.level, verdict.line) == (level, said)
+    found = compare(first, probe(tmp_path / "b", dict.fromkeys(TASKS, 3), **options))
+    assert only_verdict(found) == (level, said)
 
 
 def test_no_change_found_is_no_good_news(tmp_path: Path) -> None:
     before = {f"d{place}#2": place / 40 for place in range(40)}
     after = {name: value + 0.01 * (-1) ** place for place, (name, value) in enumerate(before.items())}
-    section = section_of(compare(overlap(tmp_path / "a", before), overlap(tmp_path / "b", after)))
-    assert section.verdict is not None
-    assert section.verdict.level == "info"
-    assert "no change was found" in section.verdict.line
-    assert "could have been found" not in section.verdict.line
+    level, text = only_verdict(compare(overlap(tmp_path / "a", before), overlap(tmp_path / "b", after)))
+    assert level == "cannot_tell"
+    assert "no change was found" in text
+    assert "could have been found" not in text
 
 
 def test_what_is_better_is_good_news_only_where_all_else_could_have_been_found(tmp_path: Path) -> None:
     first = overlap(tmp_path / "a", {f"d{place}#2": 0.9 for place in range(40)})
     second = overlap(tmp_path / "b", {f"d{place}#2": 0.1 if place % 5 else 0.9 for place in range(40)})
-    verdict = section_of(compare(first, second)).verdict
-    assert verdict is not None
-    assert (verdict.line, verdict.level) == ("2 of 2 numbers better for sure than before, none worse", "good")
-    tasks = {f"T{number}": 10 for number in range(30)}
-    some, few = (  # one task gains on 60 dialogues, 30 others fall on 10
-        _joined(tmp_path / name, probe(tmp_path / f"{name}1", {"U": gain}, dialogues=60),
-                probe(tmp_path / f"{name}2", dict.fromkeys(tasks, fall), dialogues=10))
-        for name, gain, fall in (("c", 5, 15), ("d", 15, 5))
+    assert only_verdict(compare(first, second)) == (
+        "good", "2 of 2 numbers are significantly better than before, none is worse.",
     )  # fmt: skip
-    verdict = section_of(compare(some, few)).verdict
-    assert verdict is not None
-    assert verdict.level == "info"
-    assert verdict.line == (
-        "1 of 31 numbers better for sure than before, none worse; in 30 of them no change could have been found with "
-        "10 dialogues"
+
+    def mixed(name: str, gain: int, fall: int) -> Path:
+        """One task gains on 60 dialogues, 30 others fall on 10."""
+        numbers = {}
+        for task, right, count in [("U", gain, 60), *((f"T{number}", fall, 10) for number in range(30))]:
+            names = [f"d{place}" for place in range(count)]
+            above = np.full(count, 2.0 * right)
+            numbers[f"m/{task}/f1"] = Items([(each,) for each in names], names, above, above + 2 * (20 - right))
+        return items_result(tmp_path / name, numbers)
+
+    assert only_verdict(compare(mixed("c", 5, 15), mixed("d", 15, 5))) == (
+        "cannot_tell", "1 of 31 numbers are significantly better than before, none is worse; in 30 of them no change "
+        "could have been found with 10 dialogues.",
+    )  # fmt: skip
+
+
+# --- What could have been found ---------------------------------------------------------------------------------------
+
+
+def test_the_paired_standard_error_of_a_mean_is_that_of_the_differences() -> None:
+    rng = np.random.default_rng(1)
+    before, after = rng.normal(size=(2, 30))
+    names = [f"d{place}" for place in range(30)]
+    sides = [Items.mean_of([(name,) for name in names], names, values) for values in (before, after)]
+    assert standard_error(*sides) == pytest.approx((after - before).std(ddof=1) / math.sqrt(30))
+
+
+def test_the_paired_standard_error_of_a_ratio_is_the_jackknife_over_dialogues() -> None:
+    above, below, names = np.asarray([1.0, 2.0, 4.0, 3.0]), np.asarray([2.0, 2.0, 5.0, 3.0]), ["x", "x", "y", "z"]
+    keys = [(str(place),) for place in range(4)]
+    first, second = Items(keys, names, np.zeros(4), below), Items(keys, names, above, below)
+    # Without x, y, z: 7/8, 6/7, 7/9; sums by hand.
+    left_out = np.asarray([7 / 8, 6 / 7, 7 / 9])
+    expected = math.sqrt(2 / 3 * ((left_out - left_out.mean()) ** 2).sum())
+    assert standard_error(first, second) == pytest.approx(expected)
+
+
+def test_the_standard_error_of_a_correlation_leaves_each_dialogue_out() -> None:
+    rng = np.random.default_rng(3)
+    rated = rng.normal(size=400)
+    names = [f"d{place}" for place in range(400)]
+    keys = [(name,) for name in names]
+    strong, weak = rated + rng.normal(size=400), rated + 3 * rng.normal(size=400)
+    sides = [Items(keys, names, values, np.ones(400), rated) for values in (strong, weak)]
+    change = change_of("r", "m/s/spearman", *sides, Resampling())
+    assert not isinstance(change, str)
+    assert change.difference.interval is not None
+    low, high = change.difference.interval
+    assert change.standard_error == pytest.approx((high - low) / 2 / 1.96, rel=0.15)
+
+
+def test_the_smallest_difference_by_hand() -> None:
+    # t(0.975) and t(0.8) with 24 degrees of freedom are 2.0639 and 0.8569 (Student's table).
+    assert smallest_difference(0.1, dialogues=25, tests=1) == pytest.approx(0.1 * (2.0639 + 0.8569), rel=1e-4)
+    # Ten tests: the smallest p-value has to keep 0.005; t(0.9975) with 24 degrees of freedom is 3.0905.
+    assert smallest_difference(0.1, dialogues=25, tests=10) == pytest.approx(0.1 * (3.0905 + 0.8569), rel=1e-3)
+    assert smallest_difference(0.1, dialogues=10, tests=36) is None  # 2^-9 · 36 is over 0.05
+
+
+def test_a_difference_of_the_smallest_size_is_found_four_times_in_five() -> None:
+    """Simulated: systems whose true difference is what smallest_difference gives for the true standard error."""
+    rng, dialogues, found, rounds = np.random.default_rng(7), 40, 0, 300
+    names = [f"d{place}" for place in range(dialogues)]
+    keys = [(name,) for name in names]
+    true = smallest_difference(0.5 / math.sqrt(dialogues), dialogues=dialogues, tests=1)
+    assert true is not None
+    for _ in range(rounds):
+        before = rng.normal(size=dialogues)
+        after = before + rng.normal(true, 0.5, size=dialogues)
+        sides = [Items.mean_of(keys, names, values) for values in (before, after)]
+        change = change_of("r", MEAN, *sides, Resampling(resamples=1000))
+        assert not isinstance(change, str)
+        (change,) = corrected([change])
+        found += change.p_holm is not None and change.p_holm < 0.05
+    assert found / rounds == pytest.approx(0.8, abs=0.07)  # three standard errors of 300 rounds
+
+
+def test_each_number_has_the_smallest_difference_of_its_table(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    before = {f"d{place}#2": value for place, value in enumerate(rng.uniform(0, 0.7, 60))}
+    after = {name: value + rng.normal(0.02, 0.1) for name, value in before.items()}
+    share, mean = compare(overlap(tmp_path / "a", before), overlap(tmp_path / "b", after)).changes
+    differences = np.asarray([after[name] - before[name] for name in before])
+    tests = sum(change.p_value is not None for change in (share, mean))
+    assert mean.smallest == pytest.approx(
+        smallest_difference(differences.std(ddof=1) / math.sqrt(60), dialogues=60, tests=tests)
     )
+    assert mean.to_dict()["smallest"] == mean.smallest
 
 
-def _joined(folder: Path, first: Path, second: Path) -> Path:
-    """One run with the positions of both."""
-    rows = pa.concat_tables([pq.read_table(one / "positions.parquet") for one in (first, second)]).to_pydict()
-    return run(folder, "probe", "positions.parquet", rows)
+# --- What people see --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -322,19 +361,10 @@ def test_a_p_value_is_not_rounded_to_nothing_nor_over_the_limit(p: float | None,
     assert written_p(p) == written
 
 
-def test_people_see_how_small_a_p_value_is(tmp_path: Path) -> None:
-    before = {f"d{place}#2": 0.9 for place in range(40)}
-    folders = overlap(tmp_path / "a", before), overlap(tmp_path / "b", dict.fromkeys(before, 0.1))
-    text = shown(*folders)
-    assert text.count("<0.001") == 2
-    assert "0.00 " not in text
-
-
 def shown(*folders: Path) -> str:
-    """What people see in a terminal of 100 columns."""
-    done = CliRunner().invoke(app, ["compare", *map(str, folders)], env={"COLUMNS": "100"})
+    """What people see in a terminal of 120 columns."""
+    done = CliRunner().invoke(app, ["compare", *map(str, folders)], env={"COLUMNS": "120"})
     assert done.exit_code == 0
-    assert max(map(len, done.stdout.splitlines()[:-1])) <= 100  # the last line is a sentence
     return done.stdout
 
 
@@ -344,62 +374,27 @@ def cells(text: str, first: str) -> list[list[str]]:
     return [row[1:] for row in rows if row[0] == first]
 
 
-def test_people_see_of_which_run_and_model_a_row_is_with_both_values(tmp_path: Path) -> None:
-    def study(name: str, likelihood: float) -> Path:
-        """Log perplexity of one model on two corpora."""
-        steps = []
-        for place, corpus in enumerate(("chats", "town")):
-            rows: Rows = {
-                "model": ["ours"] * 12, "set": ["original"] * 12, "dialogue": [f"d{one}" for one in range(12)],
-                "turn": [2] * 12, "distraction": [None] * 12, "history": [0.0] * 12,
-                "log_likelihood": [likelihood * (1 + place) - one / 50 for one in range(12)], "tokens": [2] * 12,
-            }  # fmt: skip
-            step = f"distract-{corpus}"
-            run(tmp_path / name / "runs" / step, "distract", "cases.parquet", rows)
-            steps.append(
-                {"name": step, "instrument": "distract", "corpus": corpus, "state": "done", "run": f"runs/{step}"}
-            )
-        (tmp_path / name / "study.json").write_text(json.dumps({"schema_version": 1, "steps": steps}))
-        return tmp_path / name
-
-    text = shown(study("a", -8.0), study("b", -4.0))
-    assert text.count("distract-chats · ours") == text.count("distract-town · ours") == 1
-    # The mean of 0.00, 0.02 … 0.22 is 0.11; two tokens each.
-    assert [row[:2] for row in cells(text, "log perplexity")] == [["4.055", "2.055"], ["8.055", "4.055"]]
-    # Of 12 dialogues the least p-value is 2Φ(−√12) = 0.00053, and there are two numbers.
-    assert [row[3:] for row in cells(text, "log perplexity")] == [["0.001 better", "12"]] * 2
+def test_people_see_both_values_and_how_small_a_p_value_is(tmp_path: Path) -> None:
+    before = {f"d{place}#2": 0.9 for place in range(40)}
+    text = shown(overlap(tmp_path / "a", before), overlap(tmp_path / "b", dict.fromkeys(before, 0.1)))
+    (row,) = cells(text, "mean_ratio")
+    assert (row[:2], row[3], row[5]) == (["0.9", "0.1"], "<0.001 better", "40")
+    assert "0.00 " not in text
+    assert "attention · ratio/test" in text
+    assert text.splitlines()[-1].startswith("Next: dialoscope report ")
 
 
-def test_the_longest_names_stay_within_a_hundred_columns(tmp_path: Path) -> None:
-    def distract(name: str, attention: float) -> Path:
-        rows: Rows = {
-            "model": [name] * 12, "set": ["frequent-middle"] * 12, "dialogue": [f"d{one}" for one in range(12)],
-            "turn": [2] * 12, "distraction": [attention + one / 100 for one in range(12)], "history": [0.0] * 12,
-            "log_likelihood": [-1.0] * 12, "tokens": [1] * 12,
-        }  # fmt: skip
-        return run(tmp_path / name, "distract", "cases.parquet", rows)
-
-    text = shown(distract("dynamic-ui", 0.1), distract("static-ui-with-distractions", -0.1))
-    assert "distract · dynamic-ui → static-ui-with-distractions" in text
-    (row,) = cells(text, "DAS ratio of means,")  # and its set in the line below
-    assert row[3:] == ["<0.001 better", "12"]
-
-
-def test_why_there_is_no_p_value_is_said_in_the_terminal_and_on_the_page(tmp_path: Path) -> None:
+def test_why_there_is_no_p_value_is_said(tmp_path: Path) -> None:
     first = overlap(tmp_path / "a", {"d1#2": 0.9, "d2#2": 0.1, "d3#2": 0.3})
     second = overlap(tmp_path / "b", {"d1#2": 0.85, "d2#2": 0.1, "d3#2": 0.2})
     few = "no p-value: the bootstrap needs at least 10 dialogues, found 3; the interval needs no bootstrap"
     text = shown(first, second)
-    assert [cells(text, what)[0][3] for what in ("share over 0.8", "mean overlap")] == ["– a", "– b"]
-    assert f"a: both have the same values, item by item\nb: {few}\n" in text
-    section = section_of(compare(first, second))
-    assert list(section.tables[0].footnotes) == ["both have the same values, item by item", few]
-    assert section.lead == (
-        f"2 numbers of both: 0 better for sure, 0 worse, 1 that could not be tested ({few}). "
-        "1 is the same item by item."
-    )
-    assert section.verdict is not None
-    assert section.verdict.line == f"0 of 2 numbers changed for sure: none could be tested ({few})"
+    assert [cells(text, what)[0][3] for what in ("share_over_0.8", "mean_ratio")] == ["– the same", "–"]
+    assert "No p-value for 1 of them: both have the same values, item by item." in text
+    assert "No p-value for 1 of them: the bootstrap needs at least 10 dialogues, found 3" in text
+    found = compare(first, second)
+    assert list(found.section().tables[0].footnotes) == ["both have the same values, item by item", few]
+    assert only_verdict(found)[1] == f"0 of 2 numbers changed significantly: none could be tested ({few})."
 
 
 @pytest.mark.parametrize(("dialogues", "has_interval"), [(2, False), (7, True)])
@@ -408,104 +403,85 @@ def test_a_reason_says_that_it_is_of_the_p_value_where_it_stands_beside_an_inter
 ) -> None:
     before = {f"d{place}#2": place / 20 for place in range(dialogues)}
     after = {name: value + 0.1 + place / 50 for place, (name, value) in enumerate(before.items())}
-    found = compare(overlap(tmp_path / "a", before), overlap(tmp_path / "b", after)).changes[1].comparison
+    change = compare(overlap(tmp_path / "a", before), overlap(tmp_path / "b", after)).changes[1]
     about = f"no p-value: the bootstrap needs at least 10 dialogues, found {dialogues}"
-    assert (found.p_value, found.difference.interval is not None) == (None, has_interval)
-    assert found.reason == about + ("; the interval needs no bootstrap" if has_interval else "")
+    assert (change.p_value, change.difference.interval is not None) == (None, has_interval)
+    assert change.reason == about + ("; the interval needs no bootstrap" if has_interval else "")
 
 
-def test_values_of_the_shared_items_stand_beside_those_of_each_run(tmp_path: Path) -> None:
+def test_values_of_the_shared_items_stand_beside_those_of_each_result(tmp_path: Path) -> None:
     clean = {f"both{place}#2": 0.1 for place in range(4)}
     first = overlap(tmp_path / "a", {**clean, **{f"old{place}#2": 1.0 for place in range(6)}})
     second = overlap(tmp_path / "b", {**clean, "new#2": 0.9})
     found = compare(first, second)
     share = found.changes[0]
-    assert (share.first, share.second, share.own) == (0.0, 0.0, (0.6, 0.2))
-    assert share.of == (10, 5)
+    assert (share.first, share.second, share.own, share.only) == (0.0, 0.0, (0.6, 0.2), (6, 1))
     assert {"own_first": 0.6, "own_second": 0.2}.items() <= share.to_dict().items()
     text = shown(first, second)
-    assert cells(text, "share over 0.8")[0] == ["0", "0", "0", "– a", "4"]
-    assert cells(text, "over all items")[0] == ["0.6", "0.2", "", "", "10 and 5"]
-    assert "Before and after are of the items of both" in text
-    section = section_of(found)
+    assert cells(text, "share_over_0.8")[0][:2] == ["0", "0"]
+    assert cells(text, "over all items")[0] == ["0.6", "0.2", "", "", "", "10 and 5"]
+    section = found.section()
     assert isinstance(section.blocks[0], Prose)
     assert section.blocks[0].text.startswith("2 of 2 numbers share only a part of their items: before and after are of")
-    assert section.tables[1].rows[0] == ("overlap", "", "share over 0.8", 4, 10, 5, 0.6, 0.2)
+    assert section.tables[1].rows[0] == (f"attention: {SHARE}", 4, 10, 5, 0.6, 0.2)
     whole = overlap(tmp_path / "c", {**clean, **{f"old{place}#2": 0.5 for place in range(6)}})
-    assert len(section_of(compare(first, whole)).blocks) == 1
+    assert len(compare(first, whole).section().blocks) == 1
     assert "over all items" not in shown(first, whole)
 
 
-def test_runs_that_share_no_item_say_so(tmp_path: Path) -> None:
+def test_results_that_share_no_item_say_so(tmp_path: Path) -> None:
     first, second = overlap(tmp_path / "a", {"x#2": 1.0}), overlap(tmp_path / "b", {"y#2": 0.0})
     share = compare(first, second).changes[0]
-    assert (share.first, share.own, share.comparison.reason) == (None, (1.0, 0.0), "no item is in both")
+    assert (share.first, share.own, share.reason) == (None, (1.0, 0.0), "no item is in both")
     text = shown(first, second)
-    assert cells(text, "share over 0.8")[0] == ["–", "–", "—", "– a", "0"]
-    assert "\na: no item is in both\n" in text
+    assert cells(text, "share_over_0.8")[0] == ["–", "–", "—", "–", "–", "0"]
+    assert "No p-value for 2 of them: no item is in both." in text
 
 
-def test_what_is_in_one_of_both_only_and_what_was_told_otherwise_is_said(tmp_path: Path) -> None:
-    def probed(name: str, tasks: list[str], context: int) -> Path:
-        folder = probe(tmp_path / name, dict.fromkeys(tasks, 1))
-        kept = json.loads((folder / "result.json").read_text())
-        kept["origin"]["settings"] = {"classifier": "logistic", "context": context}
-        (folder / "result.json").write_text(json.dumps(kept))
-        return folder
-
-    found = compare(probed("a", ["T", "U"], 1), probed("b", ["T"], 2))
-    assert found.left_out == ["probe: m0, F1 of U: in one of both only", "probe: context was 1, and is 2"]
-
-
-def distract(folder: Path, origin: Origin, sets: dict[str, str]) -> Path:
-    count = 12
-    rows: Rows = {
-        "model": ["m"] * count, "set": ["rare-end"] * count, "dialogue": [f"d{place}" for place in range(count)],
-        "turn": [2] * count, "distraction": [0.1 * place for place in range(count)], "history": [0.0] * count,
-        "log_likelihood": [-1.0] * count, "tokens": [1] * count,
-    }  # fmt: skip
-    about = {"sets": {name: {"fingerprint": one, "seed": origin.seed} for name, one in sets.items()}}
-    return run(folder, "distract", "cases.parquet", rows, about, origin)
+def test_a_comparison_is_saved_and_loaded_whole(tmp_path: Path) -> None:
+    before = {f"d{place}#2": place / 40 for place in range(40)}
+    after = {name: value / 2 for name, value in before.items()}
+    found = compare(overlap(tmp_path / "a", before), overlap(tmp_path / "b", after))
+    loaded = CompareResult.load(found.save(tmp_path / "c"))
+    assert loaded.to_dict() == found.to_dict()
+    assert loaded.section().blocks == found.section().blocks
+    assert loaded.table.equals(found.table)
+    assert {each.metadata[b"meaning"] for each in found.table.schema} > {b"after minus before"}
 
 
-def test_other_test_sets_seeds_and_versions_are_said(tmp_path: Path) -> None:
-    first = distract(tmp_path / "a", Origin("c@1", {}, 0, "0.1"), {"original": "o", "random-0.5": "p", "rare-end": "r"})
-    second = distract(
-        tmp_path / "b", Origin("c@1", {}, 7, "0.2"), {"original": "o", "random-0.5": "q", "rare-end": "s"}
+# --- What differs besides ---------------------------------------------------------------------------------------------
+
+
+def test_what_is_in_one_of_both_only_and_what_was_set_otherwise_is_said(tmp_path: Path) -> None:
+    first = attention(tmp_path / "a", "m", [1.0], [1.0], seed=0, dtype="float16")
+    items = Items([("d0", "2")], ["d0"], np.ones(1), np.ones(1))
+    numbers = {"m/rare-end/das_ratio_of_means": items, "m/rare-begin/das_ratio_of_means": items}
+    second = items_result(tmp_path / "b", numbers, seed=7)
+    assert compare(first, second).left_out == (
+        "attention: m/rare-begin/das_ratio_of_means: in one of both only",
+        "attention: dtype was float16, and is float32",
+        "attention: seed was 0, and is 7",
     )
-    found = compare(first, second)
-    assert found.left_out == [
-        "distract: seed was 0, and is 7",
-        "distract: version was 0.1, and is 0.2",
-        "distract: other test sets (random-0.5 was p, and is q; rare-end was r, and is s), paired by dialogue and turn "
-        "alone",
+
+
+def test_other_test_sets_and_versions_are_said_but_not_what_decides_nothing(tmp_path: Path) -> None:
+    origins = [
+        Origin("c@1", {"sets": "p", "models": "x"}, 0, "0.1"),
+        Origin("c@1", {"sets": "q", "models": "y"}, 0, "0.2"),
     ]
-    same = distract(tmp_path / "c", Origin("c@1", {}, 0, "0.1"), {"original": "o", "random-0.5": "p", "rare-end": "r"})
-    assert compare(first, same).left_out == []
+    folders = [
+        attention(tmp_path / str(number), "m", [1.0], [1.0], origin=origin, batch_size=number + 1)
+        for number, origin in enumerate(origins)
+    ]
+    assert compare(*folders).left_out == (
+        "attention: version was 0.1, and is 0.2", "attention: sets was p, and is q",
+    )  # fmt: skip
 
 
-@pytest.mark.parametrize(("classifier", "told"), [("logistic", []), ("mlp", ["probe: seed was 0, and is 7"])])
-def test_a_seed_that_decides_nothing_here_is_not_said(tmp_path: Path, classifier: str, told: list[str]) -> None:
-    folders = [probe(tmp_path / name, {"T": 10}) for name in "ab"]
-    for folder, seed in zip(folders, (0, 7), strict=True):
-        kept = json.loads((folder / "result.json").read_text())
-        kept["origin"] |= {"settings": {"classifier": classifier}, "seed": seed}
-        (folder / "result.json").write_text(json.dumps(kept))
-    assert compare(*folders).left_out == told
-
-
-def test_other_raters_are_what_is_compared(tmp_path: Path) -> None:
-    folders = [people(tmp_path / name, [1, 2, 3, 4], [1.0, 2.0, 3.0, 4.0]) for name in "ab"]
-    kept = json.loads((folders[1] / "result.json").read_text())
-    kept["origin"]["settings"] = {"raters": "rdep-small@1234"}
-    (folders[1] / "result.json").write_text(json.dumps(kept))
-    assert compare(*folders).left_out == []
-
-
-def test_runs_that_share_nothing_are_told(tmp_path: Path) -> None:
+def test_results_of_other_questions_share_nothing(tmp_path: Path, small: Corpus) -> None:
     first = overlap(tmp_path / "a", {"d#2": 1.0})
-    second = run(tmp_path / "b", "probe", "positions.parquet", {"x": [1]})
-    with pytest.raises(UsageError, match="share no run: one has overlap; the other probe"):
-        compare(first, second)
-    with pytest.raises(UsageError, match="expected a whole run with its items"):
-        compare(second, run(tmp_path / "c", "probe", "positions.parquet", {"x": [1]}))
+    run({"corpora": {"small": "x"}, "overlap": {}}, tmp_path / "s", corpora={"small": small})
+    with pytest.raises(
+        UsageError, match="share no result: one has attention on c; the other corpus on small, overlap on"
+    ):
+        compare(first, tmp_path / "s")

@@ -2,20 +2,19 @@ from __future__ import annotations
 
 import pytest
 
-from dialoscope.report import Section, Verdict
-from dialoscope.report.section import Level
-from dialoscope.study import Step
-from dialoscope.study.book import State
+from dialoscope.report import Card, Part, Section
+from dialoscope.report.verdict import Level
 from dialoscope.study.page import overall
+from dialoscope.study.steps import State, Step
 
-BOTH = Verdict.of({"base": Verdict("times", 1.5, "bad"), "ours": Verdict("times", 0.5, "good")})
-ALL = Verdict.of({"base": Verdict("times", 1.5, "bad"), "ours": Verdict("times", 1.0, "warn")})
+BOTH = Card("times", None, "concern", parts=[Part("base", 1.5, "concern"), Part("ours", 0.5, "good")])
+ALL = Card("times", None, "concern", parts=[Part("base", 1.5, "concern"), Part("ours", 1.0, "concern")])
 
 
 def found(
-    title: str, verdict: Verdict | Level | None, *, instrument: str = "overlap", state: State = "done"
+    title: str, card: Card | Level | None, *, instrument: str = "overlap", state: State = "done"
 ) -> tuple[Step, Section]:
-    shown = Verdict("of it", 1, verdict) if isinstance(verdict, str) else verdict
+    shown = Card("of it", 1, card) if isinstance(card, str) else card
     return Step(title, instrument, "", state), Section(title, "", "", [], verdict=shown)
 
 
@@ -23,25 +22,26 @@ def found(
     ("sections", "told"),
     [
         (
-            [found("Overlap", "bad"), found("Distraction", BOTH), found("Probes", "good"), found("Engagement", "info")],
-            "2 of 3 findings raise a concern: Overlap; Distraction (base). Not judged: Engagement.",
+            [found("Overlap", "concern"), found("Attention", BOTH), found("Probe", "good"),
+             found("Depth", "cannot_tell")],
+            "2 of 3 findings raise a concern: Overlap; Attention (base). Not judged: Depth.",
         ),
-        ([found("Distraction", ALL), found("Probes", "good")], "1 of 2 findings raises a concern: Distraction."),
-        ([found("Overlap", "warn")], "1 of 1 finding raises a concern: Overlap."),
-        ([found("Overlap", "good"), found("Probes", "good")], "No concern is raised by any of the 2 findings."),
+        ([found("Attention", ALL), found("Probe", "good")], "1 of 2 findings raises a concern: Attention."),
+        ([found("Overlap", "concern")], "1 of 1 finding raises a concern: Overlap."),
+        ([found("Overlap", "good"), found("Probe", "good")], "No concern is raised by any of the 2 findings."),
         ([found("Overlap", "good")], "No concern is raised by the one finding."),
         (
-            [found("Engagement", None), found("Compared", "info")],
-            "Nothing can be said: none of the findings is good or bad in itself.",
+            [found("Depth", None), found("Comparison", "not_measurable")],
+            "No finding could be judged good or a concern.",
         ),
         (
-            [found("Overlap", "good"), found("Probes", "bad", state="failed"), found("Engagement", None)],
-            "No concern is raised by the one finding. Not judged: Engagement. Failed: Probes.",
+            [found("Overlap", "good"), found("Probe", "not_measurable", state="failed"), found("Depth", None)],
+            "No concern is raised by the one finding. Not judged: Depth. Failed: Probe.",
         ),
-        ([found("Corpus", "info", instrument="corpus")], ""),
+        ([found("Corpus", None, instrument="corpus")], ""),
     ],
-)
-def test_the_verdicts_are_counted_and_those_that_raise_a_concern_are_named(
+)  # fmt: skip
+def test_the_cards_are_counted_and_those_that_raise_a_concern_are_named(
     sections: list[tuple[Step, Section]], told: str
 ) -> None:
     assert overall(sections) == told

@@ -1,35 +1,35 @@
-"""`dialoscope demo`: a study of every instrument on the built-in corpus and real conversations, one page."""
+"""`dialoscope demo`: a study of the built-in corpus and real conversations, with two small models, on one page."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from dialoscope.cli.console import Json, Quiet, working
+from dialoscope.cli.arguments import Output, command
+from dialoscope.cli.console import working
 from dialoscope.cli.steps import StepBars
-from dialoscope.cli.study import end_with
+from dialoscope.cli.study import finish_study
+from dialoscope.study.settings import DemoSettings
 
-EPILOG = "Try: dialoscope demo  ·  dialoscope demo --out /tmp/demo --json"
 
+def demo(settings: DemoSettings, output: Output) -> None:
+    """Ask the main questions about the built-in corpus and write one page; called again, only what is missing."""
+    from importlib.resources import as_file, files
 
-def demo(
-    out: Annotated[Path, typer.Option("--out", help="Folder for the report and the runs behind it.")] = Path("demo"),
-    dialogues: Annotated[
-        int, typer.Option("--dialogues", min=50, max=1_000_000, help="Size of the built-in corpus.")
-    ] = 5000,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the built-in corpus. Same seed, same report.")] = 7,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Run every instrument on the built-in corpus and write one report; called again, only what is missing."""
     from dialoscope.corpus import generate
-    from dialoscope.study import run_study
-    from dialoscope.study.demonstration import demo_plan
+    from dialoscope.study.plan import read_plan
+    from dialoscope.study.run import run
 
-    with working("writing the built-in corpus", quiet=quiet or json):
-        corpus = generate(dialogues=dialogues, seed=seed)
-    with StepBars(quiet=quiet or json) as bars:
-        study = run_study(demo_plan(), out, given={"concierge": corpus}, watcher=bars)
-    end_with(study, json=json)
+    with working("writing the built-in corpus", quiet=output.is_quiet):
+        corpus = generate(dialogues=settings.dialogues, seed=settings.seed)
+    with as_file(files("dialoscope.study") / "demo.toml") as path:
+        plan = read_plan(path)
+    with StepBars(quiet=output.is_quiet) as bars:
+        study = run(plan, output.folder or Path("demo"), corpora={"concierge": corpus}, watcher=bars)
+    finish_study(study, is_json=output.json)
+
+
+def add_command(main: typer.Typer) -> None:
+    """Add the command to the program."""
+    command(main, "demo", demo, examples=["demo", "demo --out /tmp/demo --json"])

@@ -2,261 +2,330 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dialoscope.cli.arguments import Corpus, Output, Reading, command
-from dialoscope.cli.console import (
-    Format,
-    Json,
-    Limit,
-    OnErrorOption,
-    Paths,
-    Quiet,
-    Seed,
-    Split,
-    check_output,
-    finish,
-    print_json,
-    print_table,
-    working,
-)
-from dialoscope.cli.overlap_data import Reading, read_both
-from dialoscope.cli.overlap_engine import Engine, Master, check_engine, folder_at, read_at, room_at
-from dialoscope.cli.overlap_tables import print_kept_scores, print_left_out, print_pairs, print_shares
-from dialoscope.overlap.settings import OverlapSettings
+from dialoscope.cli.arguments import LAST_GROUP, Corpus, Output, Printing, Reading, add_named, command
+from dialoscope.cli.console import check_output, finish, print_json, print_table, working
+from dialoscope.errors import UsageError
+from dialoscope.overlap.settings import CleanSettings, FilterSettings, OverlapSettings, PairsSettings
+from dialoscope.settings import BaseSettings, option
+
+if TYPE_CHECKING:
+    from dialoscope.overlap import Filtered
+    from dialoscope.overlap.made import Made
+
+LISTED = 20  # pairs in the terminal
 
 app = typer.Typer(
     help="Is the test set in the training set? Measure it, filter it, clean it, split it again.",
     epilog="Try: dialoscope overlap measure concierge  ·  dialoscope overlap pairs concierge --threshold 0.9",
     no_args_is_help=True,
 )
-Tokeniser = Annotated[str, typer.Option("--tokeniser", help="reference (the paper's), words or blanks.")]
-Threshold = Annotated[str, typer.Option("--threshold", help="Overlap ratio, taken by its decimal digits.")]
-Leak = Annotated[float, typer.Option("--threshold", min=0, max=1, help="Over this an item counts as leaked.")]
-ContextTurns = Annotated[int, typer.Option("--context-turns", min=1, help="Turns of context in a sample.")]
-TextColumn = Annotated[
-    str | None, typer.Option("--column", help="Compare this column of texts of Parquet, JSONL or CSV tables.")
-]
-Both = Annotated[str | None, typer.Argument(help="A corpus with splits; or use --train and --test.")]
-Train = Annotated[list[str] | None, typer.Option("--train", help="Training data; may be given again.")]
-Test = Annotated[list[str] | None, typer.Option("--test", help="Test data; may be given again.")]
-TrainSplit = Annotated[
-    str | None, typer.Option("--train-split", help="Split to train on; by default train, where there are several.")
-]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier result.")]
 
 
-def measure(corpus: Corpus, settings: OverlapSettings, reading: Reading, output: Output) -> None:
+@dataclass(frozen=True, kw_only=True)
+class TextReading(Reading):
+    """How a corpus, or a column of texts, is read."""
+
+    column: str | None = option(
+        None, "Compare this column of texts of Parquet, JSONL or CSV tables.", group="Data", metavar="NAME"
+    )
+
+    def check(self) -> None:
+        """Tables have no format to name."""
+        super().check()
+        if self.column is not None and self.format is not None:
+            raise UsageError("column reads plain tables, which need no format.")
+
+    def read(self, corpus: Sequence[str] | None, output: Output) -> Any:
+        """Read dialogues, or the texts of a column as dialogues of one turn."""
+        if self.column is None:
+            return self.load(corpus, output)
+        from dialoscope.overlap.tables import read_texts
+
+        with working("reading", quiet=output.is_quiet):
+            return read_texts(corpus or (), column=self.column, train=self.train, test=self.test).corpus
+
+    def words(self, corpus: Sequence[str] | None) -> str:
+        """What was read, as the next command has to name it."""
+        return super().words(corpus) + (f" --column {quote(self.column)}" if self.column else "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Benchmarks(BaseSettings):
+    """Benchmarks that are measured in place of the test split."""
+
+    against: tuple[str, ...] = option(
+        (),
+        "Benchmarks to measure in place of the test split.",
+        group="Data",
+        metavar="[NAME=]PATH",
+        is_repeated=True,
+    )
+
+    def read(self, reading: TextReading, output: Output) -> dict[str, Any] | None:
+        """The benchmarks by name; one without a name is called as its path ends."""
+        single = replace(reading, train=(), test=())
+        return {name: single.read([path], output) for name, path in self.by_name().items()} or None
+
+    def by_name(self) -> dict[str, str]:
+        """Their paths by name."""
+        named: dict[str, str] = {}
+        for word in self.against:
+            add_named(named, word, "against")
+        return named
+
+
+@dataclass(frozen=True, kw_only=True)
+class Other(BaseSettings):
+    """A second corpus."""
+
+    against: str | None = option(None, "Another corpus to compare with.", group="Data", metavar="PATH")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineOptions(BaseSettings):
+    """Where units are compared; the numbers are the same."""
+
+    engine: str = option(
+        "here",
+        "Where units are compared: in this process, or on Apache Spark.",
+        group="Engine",
+        choices=("here", "spark"),
+    )
+    master: str = option("local[*]", "Where Spark runs: local[2], spark://HOST:PORT, yarn.", group="Engine")
+
+    def opened(self) -> AbstractContextManager[Any]:
+        """The engine, for the length of a block; None stands for this process."""
+        if self.engine == "here":
+            return nullcontext()
+        from dialoscope.overlap.spark.engine import spark
+
+        return spark(self.master)
+
+    def read(self, corpus: Sequence[str] | None, reading: TextReading, output: Output, *, is_whole: bool) -> Any:
+        """Spark reads Parquet itself, unless only some of it is asked for; this process reads everything else."""
+        is_plain = is_whole and reading.on_error == "fail" and reading.format in (None, "parquet")
+        if self.engine == "spark" and is_plain:
+            from dialoscope.overlap.spark.parquet import parquet_at, sides_at
+
+            def read_side(paths: Sequence[str]) -> Any:
+                return TextReading(column=reading.column).read(paths, output)
+
+            if corpus and not reading.paths:
+                files: Any = parquet_at(corpus, column=reading.column)
+            elif reading.train and reading.test and not corpus:
+                files = sides_at(reading.train, reading.test, column=reading.column, read=read_side)
+            else:
+                files = None
+            if files is not None:
+                return files
+        return reading.read(corpus, output)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairsOutput(Output):
+    """What is done with pairs."""
+
+    out: str | None = option(
+        None, "Parquet or CSV file for the pairs; with --engine spark, a folder.", group=LAST_GROUP, metavar="FILE"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShowOptions(BaseSettings):
+    """How a result is shown again."""
+
+    leak: float | None = option(None, "A unit over this ratio counts as leaked. Default: as measured.", least=0, most=1)
+    matches: int = option(10, "How many of the closest matches to list.", least=0)
+
+
+def measure(
+    corpus: Corpus,
+    settings: OverlapSettings,
+    reading: TextReading,
+    benchmarks: Benchmarks,
+    engine: EngineOptions,
+    output: Output,
+) -> None:
     """Measure how much of the test set stands in the training set: the best match of every sample, exactly."""
     from dialoscope.overlap import measure as measure_overlap
 
-    check_output(output, [*(corpus or ()), *reading.paths, settings.hypotheses, settings.references])
-    data = reading.load(corpus, output)
-    with working("counting shared words", quiet=output.is_quiet):
-        result = measure_overlap(data, settings=settings)
-    given = " ".join(map(quote, corpus or ())) or f"--train {quote(reading.train[0])} --test {quote(reading.test[0])}"
-    finish(result, output, next_command=f"dialoscope overlap filter {given} --out clean/")
+    inputs = [*(corpus or ()), *reading.paths, *benchmarks.against, settings.hypotheses, settings.references]
+    check_output(output, inputs)
+    is_whole = settings.limit is None and settings.hypotheses is None
+    data = engine.read(corpus, reading, output, is_whole=is_whole)
+    against = benchmarks.read(reading, output)
+    with working("counting shared words", quiet=output.is_quiet), engine.opened() as opened:
+        result = measure_overlap(data, against=against, settings=settings, engine=opened)
+    data_words = reading.words(corpus)
+    if result.verdict.level == "not_measurable":
+        following = f"measure {data_words} --unit turn"
+    elif against:
+        other = quote(next(iter(benchmarks.by_name().values())))
+        following = f"pairs {data_words} --against {other} --unit {result.unit} --threshold {settings.leak:g}"
+    elif result.is_within:
+        following = f"clean {data_words} --out cleaned/"
+    else:
+        names = {"split": settings.split, "train-split": settings.train_split}
+        options = [f"--{name} {quote(value)}" for name, value in names.items() if value is not None]
+        options += [f"--threshold {settings.leak:g}"] if settings.leak != FilterSettings().threshold else []
+        following = " ".join(["filter", data_words, *options, "--out filtered/"])
+    finish(result, output, next_command=f"dialoscope overlap {following}")
+
+
+def show(
+    run: Annotated[str, typer.Argument(help="Folder of a result of 'overlap measure'.", metavar="RUN")],
+    options: ShowOptions,
+    printing: Printing,
+) -> None:
+    """Show a result again, at any threshold, without measuring again."""
+    from dialoscope.overlap import OverlapResult
+
+    result = OverlapResult.load(run)
+    if options.leak is not None:
+        result = result.at(options.leak)
+    if not printing.json and (rows := result.closest(options.matches).to_pylist()):
+        cells = [[row["id"], row["match_id"], row["ratio"]] for row in rows]
+        print_table([result.unit, "match", "ratio"], cells, title=f"Closest matches over {result.settings.leak:g}")
+    finish(result, Output(json=printing.json), next_command=f"dialoscope report {quote(run)}")
+
+
+def pairs(
+    corpus: Corpus,
+    settings: PairsSettings,
+    reading: TextReading,
+    other: Other,
+    engine: EngineOptions,
+    output: PairsOutput,
+) -> None:
+    """List all pairs at or over a threshold, within one corpus or between two: exact, with no approximate hashing."""
+    from dialoscope.overlap import pairs as find_pairs
+    from dialoscope.overlap.pairs import check_ending
+
+    check_output(output, [*(corpus or ()), *reading.paths, other.against])
+    is_folder = engine.engine == "spark" and output.folder is not None and not output.folder.suffix
+    if output.folder is not None and not is_folder:
+        check_ending(output.folder)
+    is_whole = settings.limit is None
+    data = engine.read(corpus, reading, output, is_whole=is_whole)
+    single = replace(reading, train=(), test=())
+    against = engine.read([other.against], single, output, is_whole=is_whole) if other.against else None
+    with working("joining", quiet=output.is_quiet), engine.opened() as opened:
+        folder: dict[str, Any] = {"folder": output.folder, "overwrite": output.overwrite} if is_folder else {}
+        found = find_pairs(data, against=against, settings=settings, engine=opened, **folder)
+    if output.folder is not None and not is_folder:
+        found.save(output.folder, overwrite=output.overwrite)
+    if output.json:
+        print_json(found.to_dict())
+        return
+    shown = found.closest(LISTED) if found.is_whole else found.table.slice(0, LISTED).to_pylist()
+    order = "highest ratio first" if found.is_whole else "in the order of the corpus"
+    part = f" (first {len(shown)}, {order})" if len(found) > len(shown) else ""
+    cells = [[row["first"], row["second"], row["ratio"]] for row in shown]
+    print_table(["first", "second", "ratio"], cells, title=f"{len(found):,} pairs{part}")
+    print_account(found.used, found.counts)
+    following = f"clean {reading.words(corpus)} --threshold {settings.threshold:g} --out cleaned/"
+    typer.echo(f"Next: dialoscope overlap {following}")
+
+
+def filter(corpus: Corpus, settings: FilterSettings, reading: TextReading, output: Output) -> None:
+    """Drop leaked test items without splitting again. Dropped items are written beside those that are kept."""
+    from dialoscope.overlap import filter as filter_test
+
+    check_output(output, [*(corpus or ()), *reading.paths])
+    out = output.required("a folder for the data")
+    data = reading.read(corpus, output)
+    with working("filtering", quiet=output.is_quiet):
+        filtered = filter_test(data, settings=settings)
+        if reading.column is not None:
+            filtered = with_table_rows(filtered, data, corpus, reading)
+    counts, unit = filtered.counts, filtered.result.unit
+    finding = f"{counts['kept']:,} of {counts['measured']:,} {unit}s kept, {counts['dropped']:,} dropped"
+    finish_made(filtered, f"{finding} for an overlap over {settings.threshold:g}.", out, output)
+    if not output.json:
+        typer.echo(f"Next: head {quote(str(out / 'ledger.jsonl'))}")
+
+
+def with_table_rows(filtered: Filtered, data: Any, corpus: Sequence[str] | None, reading: TextReading) -> Filtered:
+    """The rows of the tables that the texts of the filtered split came from."""
+    from dialoscope.overlap.tables import read_texts
+
+    part, count = filtered.result.measured[0], len(filtered.result.table)
+    assert reading.column is not None
+    table = read_texts(corpus or (), column=reading.column, train=reading.train, test=reading.test)
+    return filtered.with_rows(table.rows[part].slice(0, count))
+
+
+def clean(corpus: Corpus, settings: CleanSettings, reading: TextReading, engine: EngineOptions, output: Output) -> None:
+    """Drop near-copies until none is left, split by whole dialogue, and remove exact duplicates of samples."""
+    from dialoscope.overlap import clean as clean_corpus
+
+    check_output(output, [*(corpus or ()), *reading.paths])
+    out = output.required("a folder for the data")
+    data = reading.read(corpus, output)
+    with working("cleaning", quiet=output.is_quiet), engine.opened() as opened:
+        cleaned = clean_corpus(data, settings=settings, engine=opened)
+    counts = cleaned.counts
+    passes = f"{counts['passes']} {'pass' if counts['passes'] == 1 else 'passes'}"
+    finish_made(cleaned, f"{counts['kept']:,} of {counts['dialogues']:,} dialogues kept after {passes}.", out, output)
+    if output.json:
+        return
+    rows = [[turns, *by_split.values()] for turns, by_split in counts["samples"].items()]
+    print_table(["context turns", *cleaned.parts], rows, title="Samples without duplicates")
+    typer.echo(f"Next: dialoscope overlap measure {quote(str(out / 'corpus'))} --unit dialogue")
+
+
+def finish_made(made: Made, finding: str, out: Path, output: Output) -> None:
+    """Save data that was made, and print its record as JSON, or what was found and what was skipped."""
+    made.save(out, overwrite=output.overwrite)
+    if output.json:
+        print_json(made.to_dict())
+        return
+    typer.echo(finding)
+    print_account(made.used, made.counts)
+    typer.echo(f"Written to {out}.")
+
+
+def print_account(used: str, counts: Mapping[str, Any]) -> None:
+    """Which dialogues were used, and what was skipped."""
+    typer.echo(used)
+    for reason, count in counts["skipped"].items():
+        typer.echo(f"Skipped: {count:,} x {reason}")
 
 
 command(
-    app, "measure", measure, examples=["overlap measure dailydialog/", "overlap measure --train a.jsonl --test b.jsonl"]
+    app,
+    "measure",
+    measure,
+    examples=["overlap measure dailydialog/", "overlap measure --train a.jsonl --test b.jsonl --out leak"],
 )
-
-
-@app.command(
-    epilog="Try: dialoscope overlap measure concierge --out leak  ·  dialoscope overlap show leak --threshold 0.7"
+command(app, "show", show, examples=["overlap measure concierge --out leak", "overlap show leak --leak 0.7"])
+command(
+    app,
+    "pairs",
+    pairs,
+    examples=["overlap pairs concierge --threshold 0.9", "overlap pairs chats.jsonl --out pairs.parquet"],
 )
-def show(
-    run: Annotated[Path, typer.Argument(help="Folder that 'overlap measure … --out' wrote.")],
-    threshold: Annotated[
-        float | None, typer.Option("--threshold", min=0, max=1, help="By default the one the run was made with.")
-    ] = None,
-    most: Annotated[int, typer.Option("--matches", min=0, help="How many of the closest matches to list.")] = 10,
-    json: Json = False,
-) -> None:
-    """A measured overlap again, at any threshold, without a rerun."""
-    from dialoscope.overlap import read_result
-    from dialoscope.overlap.output import read_told
-    from dialoscope.overlap.result import with_threshold
-
-    result, told = read_result(run), read_told(run)
-    threshold = told["threshold"] if threshold is None else threshold
-    matches = result.table().take(result.closest(threshold, most=most)).to_pylist()
-    if json:
-        print_json({**result.to_dict(with_threshold(threshold)), **told, "threshold": threshold, "matches": matches})
-        return
-    print_shares(result, threshold)
-    if "contamination" in told:
-        print_kept_scores(told["contamination"], threshold)
-    if matches:
-        rows = [[row["id"], row["match_id"], row["ratio"]] for row in matches]
-        print_table([result.unit, "match", "overlap"], rows, title=f"closest over {threshold:g}")
-    print_left_out(told)
-
-
-@app.command(
-    epilog="Try: dialoscope overlap pairs concierge --threshold 0.9  ·  … pairs chats.jsonl --out pairs.parquet"
+command(
+    app,
+    "filter",
+    filter,
+    examples=["overlap filter concierge --out honest", "overlap filter --train a.csv --test b.csv --out honest"],
 )
-def pairs(
-    path: Annotated[str, typer.Argument(help="A corpus.")],
-    against: Annotated[str | None, typer.Option("--against", help="Another corpus to compare with.")] = None,
-    unit: Annotated[str, typer.Option("--unit", help="dialogue, turn or sample.")] = "dialogue",
-    threshold: Threshold = "0.75",
-    context_turns: ContextTurns = 1,
-    tokeniser: Tokeniser = "reference",
-    column: TextColumn = None,
-    distinct: Annotated[bool, typer.Option("--distinct", help="Give units with the same words once.")] = False,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Parquet or CSV file for the pairs; a folder with --engine spark.")
-    ] = None,
-    engine: Engine = "here",
-    master: Master = "local[*]",
-    overwrite: Overwrite = False,
-    format: Format = None,
-    on_error: OnErrorOption = "fail",
-    split: Split = None,
-    limit: Limit = None,
-    seed: Seed = None,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """All pairs at or over a threshold: exact, within one corpus or between two."""
-    from dialoscope.errors import UsageError
-    from dialoscope.overlap.output import check_apart, check_ending, write_table
-    from dialoscope.overlap.sides import left_out
-
-    check_engine(engine)
-    if distinct and engine != "here":
-        raise UsageError("--distinct works with --engine here only.")
-    folder = folder_at(engine, out)
-    check_apart(out, [path, against])
-    check_free(out, overwrite=overwrite)
-    check_ending(None if folder else out)
-    reading = Reading(column, format, on_error, limit, seed, quiet or json)
-    data = [read_at(engine, [one], reading, split=split) for one in (path, against) if one]
-    options = {"unit": unit, "threshold": threshold, "context_turns": context_turns, "tokeniser": tokeniser}
-    options |= {"is_distinct": True} if distinct else {}
-    with working("joining", quiet=quiet or json), room_at(engine, master) as room:
-        found = room.pairs(*data, **options, **({"folder": folder, "overwrite": overwrite} if folder else {}))
-    if out is not None and folder is None:
-        write_table(found.table, out, overwrite=overwrite)
-    unread = left_out(*data)
-    shown = found.closest(20) if found.is_whole else found.table.slice(0, 20).to_pylist()
-    if json:
-        print_json({**found.to_dict(), **({"examples": shown} if found.is_whole else {}), **unread})
-        return
-    print_pairs(found, shown)
-    print_left_out(unread)
-
-
-@app.command(
-    epilog="Try: dialoscope overlap filter concierge --out honest  ·  … filter --train a.csv --test b.csv --out c"
+command(
+    app,
+    "clean",
+    clean,
+    examples=[
+        "overlap clean concierge --test-size 50 --validation-size 50 --out clean",
+        "overlap clean dailydialog/ --threshold 0.75 --test-size 1000 --validation-size 1000 --out clean",
+    ],
 )
-def filter(
-    out: Annotated[Path, typer.Option("--out", help="Folder for what is kept, what is dropped and the ledger.")],
-    corpus: Both = None,
-    train: Train = None,
-    test: Test = None,
-    train_split: TrainSplit = None,
-    split: Annotated[
-        str | None, typer.Option("--split", help="Split to filter; by default test, where there are several.")
-    ] = None,
-    threshold: Leak = 0.8,
-    unit: Annotated[
-        str | None, typer.Option("--unit", help="dialogue or sample; by default sample for files of pairs only.")
-    ] = None,
-    context_turns: ContextTurns = 1,
-    tokeniser: Tokeniser = "reference",
-    column: TextColumn = None,
-    overwrite: Overwrite = False,
-    format: Format = None,
-    on_error: OnErrorOption = "fail",
-    limit: Limit = None,
-    seed: Seed = None,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Drop leaked test items without splitting again. Nothing is lost: what goes is written beside what stays."""
-    from dialoscope.overlap import Settings, write_filtered
-    from dialoscope.overlap import filter as filter_test
-    from dialoscope.overlap.output import check_apart
-    from dialoscope.overlap.sides import left_out
-
-    check_apart(out, [corpus, *(train or ()), *(test or ())])
-    check_free(out, overwrite=overwrite)
-    reading = Reading(column, format, on_error, limit, seed, quiet or json)
-    known, probes = read_both(corpus, train, test, reading, train_split=train_split, split=split)
-    with working("filtering", quiet=quiet or json):
-        settings = Settings(context_turns, tokeniser)
-        filtered = filter_test(known, probes, threshold=threshold, unit=unit, settings=settings)
-        unread = left_out(known, probes)
-        write_filtered(filtered, out, left_out=unread, overwrite=overwrite)
-    shown = {**filtered.to_dict(), **unread}
-    if json:
-        print_json(shown)
-        return
-    counts = f"{shown['kept']:,} of {shown['n_test']:,} {shown['unit']}s kept, {shown['dropped']:,} dropped"
-    typer.echo(f"{counts} for an overlap over {threshold:g}, written to {out}")
-    print_left_out(unread)
-
-
-@app.command(
-    epilog="Try: dialoscope overlap clean dailydialog/ --threshold 0.75 --test 1000 --validation 1000 --out clean/"
-)
-def clean(
-    paths: Paths,
-    out: Annotated[Path, typer.Option("--out", help="Folder for splits, samples, the ledger and a report.")],
-    threshold: Threshold = "0.75",
-    test: Annotated[int, typer.Option("--test", min=0, help="Test dialogues.")] = 1000,
-    validation: Annotated[int, typer.Option("--validation", min=0, help="Validation dialogues.")] = 1000,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the new split.")] = 0,
-    context_turns: Annotated[
-        list[int] | None,
-        typer.Option("--context-turns", min=1, help="Of the samples; may be given again. Else 1 and 3."),
-    ] = None,
-    tokeniser: Tokeniser = "reference",
-    column: TextColumn = None,
-    overwrite: Overwrite = False,
-    engine: Engine = "here",
-    master: Master = "local[*]",
-    format: Format = None,
-    on_error: OnErrorOption = "fail",
-    split: Split = None,
-    limit: Limit = None,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Drop near-copies to convergence, split by whole dialogue, flatten, remove exact duplicates. Nothing is lost."""
-    from dialoscope.overlap import write_cleaned
-    from dialoscope.overlap.output import check_apart
-    from dialoscope.overlap.sides import left_out
-
-    check_apart(out, paths)
-    check_free(out, overwrite=overwrite)
-    check_engine(engine)
-    data = Reading(column, format, on_error, limit, None, quiet or json).read(paths, split=split)
-    with working("cleaning", quiet=quiet or json), room_at(engine, master) as room:
-        cleaned = room.clean(
-            data,
-            threshold=threshold,
-            validation=validation,
-            test=test,
-            seed=seed,
-            context_turns=context_turns or (1, 3),
-            tokeniser=tokeniser,
-        )
-        unread = left_out(data)
-        write_cleaned(cleaned, out, left_out=unread, overwrite=overwrite)
-    shown = {**cleaned.to_dict(), **unread}
-    if json:
-        print_json(shown)
-        return
-    passes = f"{shown['passes']} {'pass' if shown['passes'] == 1 else 'passes'}"
-    typer.echo(f"{shown['kept']:,} of {shown['units']:,} dialogues kept after {passes}, written to {out}")
-    rows = [[turns, *by.values()] for turns, by in shown["pairs"].items()]
-    print_table(["context turns", *shown["splits"]], rows, title="samples without duplicates")
-    print_left_out(unread)

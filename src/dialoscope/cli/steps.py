@@ -10,8 +10,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 if TYPE_CHECKING:
-    from dialoscope.instruments import Progress as OnProgress
-    from dialoscope.study import Step
+    from dialoscope.progress import Progress as OnProgress
+    from dialoscope.study.steps import Step
 
 
 class StepBars:

@@ -1,42 +1,62 @@
-"""`dialoscope study`, `report`, `gate`, `compare` and `export`: to one page, and on from there."""
+"""`dialoscope study`, `report`, `gate`, `compare` and `export`: many questions on one page, and what follows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
+from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dialoscope.cli.console import Json, Quiet, complain, print_json, print_table
-from dialoscope.cli.model import named_paths
+from dialoscope.cli.arguments import Models, Output, command
+from dialoscope.cli.console import MARKS, check_output, complain, print_json, print_table
 from dialoscope.cli.steps import StepBars
-from dialoscope.errors import UsageError, unknown_name
-from dialoscope.files import check_free, whole_file
+from dialoscope.errors import UsageError
+from dialoscope.settings import BaseSettings, option
+from dialoscope.study.settings import ExportSettings, GateSettings, StudySettings
 
 if TYPE_CHECKING:
-    from dialoscope.study import Compared, Step, Study
-    from dialoscope.study.compare import Change
+    from dialoscope.study.compare import CompareResult
     from dialoscope.study.plan import Plan
+    from dialoscope.study.run import Study
+    from dialoscope.study.steps import Step
 
-STUDY_EPILOG = (
-    "Try: dialoscope study init  ·  dialoscope study study.toml --out study  ·  "
-    "dialoscope study --corpus chats.jsonl --model runs/ours --instruments overlap,distract --out study"
-)
-REPORT_EPILOG = (
-    "Try: dialoscope report study --out report.html  ·  dialoscope report leak looked probed --out report.html"
-)
-GATE_EPILOG = "Try: dialoscope gate study --gates gates.toml --junit gates.xml"
-COMPARE_EPILOG = "Try: dialoscope compare last-month study --out changed"
-EXPORT_EPILOG = "Try: dialoscope export study --to model-card --out CARD.md  ·  … export study --to mlflow"
+Folders = Annotated[list[str], typer.Argument(help="Folders of results or studies.", metavar="DIR…")]
+Given = Annotated[
+    list[str] | None, typer.Argument(help="The study's TOML; or corpora, NAME=PATH.", metavar="[STUDY.toml | CORPUS…]")
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileOutput(BaseSettings):
+    """Where a command that writes one file writes it."""
+
+    out: str | None = option(None, "The file.", group="Output", metavar="FILE")
+    overwrite: bool = option(False, "Replace what is there.", group="Output")
+    json: bool = option(False, "Print the result as JSON.", group="Output")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Printed(BaseSettings):
+    """A command that writes nothing."""
+
+    json: bool = option(False, "Print the result as JSON.", group="Output")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page(BaseSettings):
+    """What the page is called."""
+
+    title: str = option("Dialoscope report", "Title of the page.", group="Reports")
 
 
 class RunFirst(typer.core.TyperGroup):
-    """A group whose commands are `init` and `run`, where `run` need not be said."""
+    """A group whose commands are `init` and `run`, where `run` need not be written."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put in `run` where neither command nor help is asked for."""
+        """Put in `run` where neither a command nor help is asked for."""
         if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
             args = ["run", *args]
         return super().parse_args(ctx, args)
@@ -45,292 +65,261 @@ class RunFirst(typer.core.TyperGroup):
 app = typer.Typer(
     name="study",
     cls=RunFirst,
-    help="Instruments over corpora and models, one report: dialoscope study study.toml --out DIR. All options of that: "
-    "dialoscope study run --help",
-    epilog=STUDY_EPILOG,
+    help="Ask many questions of corpora and models, and write one page. All options: dialoscope study run --help",
     no_args_is_help=True,
 )
 
 
-@app.command(epilog=STUDY_EPILOG)
-def run(
-    file: Annotated[Path | None, typer.Argument(help="The study's TOML.", metavar="[STUDY.toml]")] = None,
-    out: Annotated[Path, typer.Option("--out", help="Folder for the report and the runs behind it.")] = Path("study"),
-    corpus: Annotated[
-        list[str] | None, typer.Option("--corpus", help="Without a TOML: a corpus; NAME=PATH names it.")
-    ] = None,
-    model: Annotated[
-        list[str] | None, typer.Option("--model", help="Without a TOML: a model; NAME=PATH names it.")
-    ] = None,
-    instruments: Annotated[
-        str | None, typer.Option("--instruments", help="Without a TOML: overlap,distract,probe,engage. Usual: all.")
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option("--limit", min=1, help="Without a TOML: dialogues of each split.")
-    ] = None,
-    title: Annotated[str | None, typer.Option("--title", help="Of the report.")] = None,
-    against: Annotated[str | None, typer.Option("--against", help="An earlier study to be compared with.")] = None,
-    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Of what is drawn.")] = None,
-    device: Annotated[str | None, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")] = None,
-    is_dry: Annotated[
-        bool, typer.Option("--dry-run", help="Only say which steps there are, and what is done.")
-    ] = False,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
+def run(given: Given, settings: StudySettings, models: Models, output: Output) -> None:
     """Run what is missing of a study, reuse the rest, and write one page.
 
-    A step that fails is shown on the page, and the others go on; the exit code is then 1. Killed, it goes on where it
-    was when called again.
+    A step that fails is shown on the page, and the others are run; the exit code is then 1. An interrupted study
+    continues where it stopped when it is called again.
     """
-    from dialoscope.study import run_study
+    from dialoscope.study.run import planned
+    from dialoscope.study.run import run as run_study
 
-    changes = {"title": title, "against": against, "seed": seed, "device": device}
-    plan = _plan(file, corpus or [], model or [], instruments, limit, changes)
-    if is_dry:
-        _show_plan(plan, out, json=json)
+    plan, out = _plan(given or [], settings, models), output.folder or Path("study")
+    if settings.dry_run:
+        _show_steps(planned(plan, out), is_json=output.json)
         return
-    with StepBars(quiet=quiet or json) as bars:
+    with StepBars(quiet=output.is_quiet) as bars:
         study = run_study(plan, out, watcher=bars, on_problem=complain)
-    end_with(study, json=json)
+    finish_study(study, is_json=output.json)
 
 
-@app.command(epilog="Try: dialoscope study init && dialoscope study study.toml")
-def init(
-    file: Annotated[Path, typer.Argument(help="Where to write it.")] = Path("study.toml"),
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
-) -> None:
-    """Write an example with a comment for every line; it runs as it is."""
-    with whole_file(file, overwrite=overwrite) as unfinished:
+def init(output: FileOutput) -> None:
+    """Write an example of a study's TOML with a comment for every line; it runs as it is."""
+    from dialoscope.files import whole_file
+
+    out = Path(output.out or "study.toml")
+    with whole_file(out, overwrite=output.overwrite) as unfinished:
         unfinished.write_text(example(), encoding="utf-8")
-    typer.echo(f"Written: {file}. Try: dialoscope study {file}")
+    if output.json:
+        print_json({"written": str(out)})
+        return
+    typer.echo(f"Written: {out}\nNext: dialoscope study {quote(str(out))}")
 
 
 def example() -> str:
     """The commented example."""
+    from importlib.resources import files
+
     return (files("dialoscope.study") / "example.toml").read_text(encoding="utf-8")
 
 
-def report(
-    folders: Annotated[list[Path], typer.Argument(help="Folders of runs or studies.", metavar="DIR…")],
-    out: Annotated[Path, typer.Option("--out", help="The page.")] = Path("report.html"),
-    title: Annotated[str, typer.Option("--title", help="Of the page.")] = "Dialoscope report",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
-) -> None:
-    """Join runs into one page, without running anything."""
-    from dialoscope.report import render
-    from dialoscope.study.folders import joined_sections
-    from dialoscope.study.page import overall
+def report(folders: Folders, page: Page, output: FileOutput) -> None:
+    """Join results and studies into one page; nothing is run."""
+    from dialoscope.files import check_free, whole_file
+    from dialoscope.study.page import joined_page
 
-    check_free(out, overwrite=overwrite)
-    found = joined_sections(folders)
-    shown = [section for _, section in found]
-    page = render(title, shown, subtitle=", ".join(map(str, folders)), overall=overall(found))
-    with whole_file(out, overwrite=overwrite) as unfinished:
-        unfinished.write_text(page, encoding="utf-8", newline="\n")
-    typer.echo(f"The report is at {out}")
+    out = Path(output.out or "report.html")
+    check_free(out, overwrite=output.overwrite)
+    text = joined_page([Path(folder) for folder in folders], page.title)
+    with whole_file(out, overwrite=output.overwrite) as unfinished:
+        unfinished.write_text(text, encoding="utf-8", newline="\n")
+    if output.json:
+        print_json({"report": str(out)})
+        return
+    typer.echo(f"The page is {out}.\nNext: dialoscope export {' '.join(map(quote, folders))} --to model-card")
 
 
-def gate(
-    folders: Annotated[list[Path], typer.Argument(help="Folders of runs or studies.", metavar="DIR…")],
-    gates: Annotated[Path, typer.Option("--gates", help="A TOML of gates (see docs/study.md).")] = Path("gates.toml"),
-    junit: Annotated[Path | None, typer.Option("--junit", help="Also write JUnit XML.")] = None,
-    json: Json = False,
-) -> None:
-    """Test numbers against thresholds: exit code 1 where one is not kept, with the lines that failed."""
-    from dialoscope.study import pass_gates, read_gates, to_junit
-    from dialoscope.study.folders import done_runs, missing_steps
+def gate(folders: Folders, settings: GateSettings, output: Printed) -> None:
+    """Test scores against thresholds: the exit code is 1 where one is not kept, with the lines that failed."""
+    from dialoscope.files import whole_file
+    from dialoscope.study.gate import check_gates, read_gates, to_junit
+    from dialoscope.study.results import missing_steps, read_results
 
-    # Where every step failed there is no run, and CI still reads which gates are shut.
-    found = pass_gates(read_gates(gates), done_runs(folders), missing_steps(folders))
-    if junit is not None:
-        with whole_file(junit) as unfinished:
-            unfinished.write_text(to_junit(found), encoding="utf-8")
-    if json:
-        print_json({"passed": all(one.is_open for one in found), "gates": [one.to_dict() for one in found]})
+    # Where every step failed there is no result, and CI still reads which gates fail.
+    results = read_results(folders, may_be_none=True)
+    checks = check_gates(read_gates(settings.gates), results, missing_steps(folders))
+    has_passed = all(check.has_passed for check in checks)
+    if settings.junit is not None:
+        with whole_file(settings.junit) as unfinished:
+            unfinished.write_text(to_junit(checks), encoding="utf-8")
+    if output.json:
+        print_json({"passed": has_passed, "gates": [check.to_dict() for check in checks]})
     else:
-        for one in found:
-            typer.echo(one.line)
-    if not all(one.is_open for one in found):
+        for check in checks:
+            typer.echo(check.line)
+        typer.echo(f"Next: dialoscope report {' '.join(map(quote, folders))} --out joined.html")
+    if not has_passed:
         raise typer.Exit(1)
 
 
 def compare(
-    first: Annotated[Path, typer.Argument(help="The earlier run or study.", metavar="BEFORE")],
-    second: Annotated[Path, typer.Argument(help="The later one.", metavar="AFTER")],
-    out: Annotated[Path | None, typer.Option("--out", help="Folder for the page and the numbers.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
-    json: Json = False,
+    before: Annotated[str, typer.Argument(help="The earlier result or study.", metavar="BEFORE")],
+    after: Annotated[str, typer.Argument(help="The later one.", metavar="AFTER")],
+    output: Output,
 ) -> None:
-    """What has changed between two runs or studies, on the items of both, with paired tests."""
-    from dialoscope.report import write_run
-    from dialoscope.study.compare import compare as compared
-    from dialoscope.study.compare import section_of
+    """Test what has changed between two results or studies, on the items of both, with paired tests."""
+    from dialoscope.study.compare import compare as compare_folders
 
-    check_free(out, overwrite=overwrite)
-    found = compared(first, second)
-    section = section_of(found)
-    if out is not None:
-        assert section.origin is not None
-        write_run(out, instrument="compare", data=found.to_dict(), section=section, origin=section.origin,
-                  overwrite=overwrite)  # fmt: skip
-    if json:
-        print_json(found.to_dict())
+    check_output(output, [before, after])
+    result = compare_folders(before, after)
+    if output.folder is not None:
+        result.save(output.folder, overwrite=output.overwrite)
+    if output.json:
+        print_json(result.to_dict())
         return
-    _show_changes(found, section.tables[0].footnotes)
-    for line in found.left_out:
+    typer.echo(f"{MARKS[result.verdict.level]} {result.verdict.text}")
+    _show_changes(result)
+    for line in result.summary().notes:
         typer.echo(line)
-    typer.echo(section.lead)
-    if out is not None:
-        typer.echo(f"The report is at {out / 'report.html'}")
+    if output.folder is not None:
+        typer.echo(f"The page is {output.folder / 'report.html'}.")
+    typer.echo(f"Next: dialoscope report {quote(before)} {quote(after)} --out both.html")
 
 
-def export(
-    folders: Annotated[list[Path], typer.Argument(help="Folders of runs or studies.", metavar="DIR…")],
-    form: Annotated[str, typer.Option("--to", help="lm-eval, model-card or mlflow.")],
-    out: Annotated[Path | None, typer.Option("--out", help="A file; usually printed.")] = None,
-    model: Annotated[str, typer.Option("--model", help="Only this model.")] = "",
-    uri: Annotated[str | None, typer.Option("--uri", help="For mlflow: where it tracks.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
-) -> None:
-    """Results in the forms of other tools."""
-    from dialoscope.study import read_runs
-    from dialoscope.study.folders import missing_steps
-    from dialoscope.study.interop import FORMS, log_to_mlflow
-
-    if form not in FORMS and form != "mlflow":
-        raise unknown_name("form", form, [*FORMS, "mlflow"])
-    if (out if form == "mlflow" else uri) is not None:
-        raise UsageError("--uri is for --to mlflow, and --out for the other forms.")
-    check_free(out, overwrite=overwrite)
-    runs, missing = read_runs(folders), missing_steps(folders)
-    if form == "mlflow":
-        typer.echo(f"Logged as run {log_to_mlflow(runs, model, uri=uri)}")
-        _say_unmeasured(missing, model)
-        return
-    text = FORMS[form](runs, model, missing)
-    _say_unmeasured(missing, model)
-    if out is None:
-        typer.echo(text, nl=False)
-        return
-    with whole_file(out, overwrite=overwrite) as unfinished:
-        unfinished.write_text(text, encoding="utf-8")
-    typer.echo(f"Written: {out}")
-
-
-def _say_unmeasured(missing: Sequence[Step], model: str) -> None:
-    """Say what an export cannot hold: its numbers alone would pass for all that was asked."""
-    from dialoscope.study.interop import unmeasured
-
-    if told := unmeasured(missing, model):
-        complain(f"Not measured, and so not exported: {told}.")
-
-
-def _plan(
-    file: Path | None,
-    corpora: Sequence[str],
-    models: Sequence[str],
-    instruments: str | None,
-    limit: int | None,
-    changes: dict[str, Any],
-) -> Plan:
-    from dataclasses import replace
-
-    from dialoscope.corpus.load import name_of
-    from dialoscope.study import plan_of, read_plan
-
-    given = {key: value for key, value in changes.items() if value is not None}
-    if file is not None:
-        if corpora or models or instruments or limit:
-            raise UsageError("A TOML names its own corpora, models and instruments: give it, or the options.")
-        return replace(read_plan(file), **given)
-    if not corpora:
-        raise UsageError("Give the study's TOML, or --corpus with dialogues. Try: dialoscope study init")
-    paths = named_paths(corpora, kind="corpora", label=lambda path, _: name_of([path]))
-    named = {name: {"path": path, **({"limit": limit} if limit else {})} for name, path in paths.items()}
-    table: dict[str, Any] = {"corpora": named, "models": named_paths(models), **given}
-    if instruments is not None:
-        table["instruments"] = instruments.replace(" ", "").split(",")
-    return plan_of(table)
-
-
-def _show_changes(found: Compared, letters: Mapping[str, str]) -> None:
-    """A table for each run and model, whose names would make it too wide, then the reasons by letter."""
-    tables: dict[str, list[list[str]]] = {}
-    for one in found.changes:
-        tables.setdefault(" · ".join(filter(None, (one.run, one.model))), []).extend(_rows(one, letters))
-    for title, rows in tables.items():
-        print_table(["number", "before", "after", "after minus before", "p (Holm)", "items"], rows, title=title)
-    for reason, letter in letters.items():
-        typer.echo(f"{letter}: {reason}")
-    if found.partly:
-        typer.echo("Before and after are of the items of both, and in the lines below them of all that each run has.")
-
-
-def _rows(one: Change, letters: Mapping[str, str]) -> list[list[str]]:
-    """A number over the items of both, and what each run says of all of its own where it has others."""
+def _show_changes(result: CompareResult) -> None:
+    """A table for each step, subject and part, whose names would make one table too wide."""
     from dialoscope.report.cell import write
     from dialoscope.study.compare import written_p
 
-    by = write(one.comparison.difference, ".3g")
-    p = written_p(one.comparison.p_holm) or f"– {letters.get(one.comparison.reason or '', '')}"
-    values = [[write(value, ".4g").text or "–" for value in pair] for pair in ((one.first, one.second), one.own)]
-    rows = [[one.what, *values[0], f"{by.text} {by.interval}".strip(), f"{p} {one.said}".strip(), f"{one.items:,}"]]
-    if one.is_partly_shared:
-        rows.append(["  over all items", *values[1], "", "", " and ".join(f"{count:,}" for count in one.of)])
-    return rows
+    tables: dict[str, list[list[str]]] = {}
+    for change in result.changes:
+        head, _, number = change.shown_path.rpartition("/")
+        difference = write(change.difference, ".3g")
+        values = [write(value, ".4g").text or "–" for value in (change.first, change.second)]
+        p = f"{written_p(change.p_holm) or '–'} {change.word or ('the same' if change.is_identical else '')}".strip()
+        smallest = write(change.smallest, ".2g").text or "–"
+        rows = tables.setdefault(f"{change.run} · {head}", [])
+        rows.append([number, *values, f"{difference.text} {difference.interval}".strip(), p, smallest,
+                     f"{change.items:,}"])  # fmt: skip
+        if change.is_partly_shared:
+            own = [write(value, ".4g").text or "–" for value in change.own]
+            counts = " and ".join(f"{change.items + count:,}" for count in change.only)
+            rows.append(["  over all items", *own, "", "", "", counts])
+    for title, rows in tables.items():
+        columns = ["number", "before", "after", "after minus before", "p (Holm)", "smallest to be found", "items"]
+        print_table(columns, rows, title=title)
 
 
-def _show_plan(plan: Plan, out: Path, *, json: bool) -> None:
-    from dialoscope.study.dry_run import planned
+def export(folders: Folders, settings: ExportSettings, output: FileOutput) -> None:
+    """Write results in the forms of other tools."""
+    from dialoscope.files import check_free, whole_file
+    from dialoscope.study.export import FORMS, log_to_mlflow, not_measured
+    from dialoscope.study.results import missing_steps, read_results
 
-    rows = planned(plan, out)
-    if json:
-        print_json({"steps": rows})
+    if (output.out if settings.to == "mlflow" else settings.uri) is not None:
+        raise UsageError("--uri is for --to mlflow, and --out for the other forms.")
+    out = None if output.out is None else Path(output.out)
+    check_free(out, overwrite=output.overwrite)
+    results, missing = read_results(folders), missing_steps(folders)
+    if text := not_measured(missing, settings.model):  # the numbers alone would pass for everything that was asked
+        complain(f"Not measured, and so not exported: {text}.")
+    if settings.to == "mlflow":
+        content = log_to_mlflow(results, settings.model, uri=settings.uri)
+        print_json({"run": content}) if output.json else typer.echo(f"Logged as run {content}.")
+        return
+    content = FORMS[settings.to](results, settings.model, missing)
+    if out is not None:
+        with whole_file(out, overwrite=output.overwrite) as unfinished:
+            unfinished.write_text(content, encoding="utf-8")
+    if output.json:
+        print_json({"to": settings.to, "content": content})
+    elif out is None:
+        typer.echo(content, nl=False)
     else:
-        _show_steps(rows)
+        typer.echo(f"Written: {out}\nNext: dialoscope report {' '.join(map(quote, folders))} --out joined.html")
+
+
+def add_commands(main: typer.Typer) -> None:
+    """Add the commands of this file to the program."""
+    main.add_typer(app, name="study")
+    command(
+        main, "report", report, examples=["report study --out joined.html", "report leak attention --out both.html"]
+    )
+    command(
+        main,
+        "gate",
+        gate,
+        examples=["gate study --gates gates.toml", "gate study --gates gates.toml --junit gates.xml"],
+    )
+    command(main, "compare", compare, examples=["compare last-month study", "compare last-month study --out changed"])
+    command(
+        main, "export", export, examples=["export study --to model-card --out CARD.md", "export study --to lm-eval"]
+    )
+
+
+command(
+    app,
+    "run",
+    run,
+    examples=["study study.toml --out study", "study chats.jsonl --model runs/ours --questions overlap,attention"],
+)
+command(app, "init", init, examples=["study init", "study init --out ours.toml"])
+
+
+def _plan(given: Sequence[str], settings: StudySettings, models: Models) -> Plan:
+    """The plan of a TOML, or of corpora and models that the command names."""
+    from dataclasses import replace
+
+    from dialoscope.corpus.load import name_of
+    from dialoscope.study.plan import plan_of, read_plan
+
+    own = {name: value for name in ("title", "against", "seed", "device")
+           if (value := getattr(settings, name)) is not None}  # fmt: skip
+    if len(given) == 1 and given[0].endswith(".toml"):
+        if models.model or settings.questions:
+            raise UsageError("A TOML names its own models and questions: give it, or corpora and options.")
+        plan = read_plan(given[0])
+        if {"seed", "device"} & own.keys():  # they fill settings, so they have to be there when these are made
+            from dialoscope.study.plan import read_toml
+
+            table = read_toml(given[0], "the TOML of a study", missing="")
+            plan = plan_of({**table, **own}, root=Path(given[0]).parent)
+        return replace(plan, **own)
+    if not given:
+        raise UsageError("Give the study's TOML, or corpora. Try: dialoscope study init")
+    corpora: dict[str, str] = {}
+    for word in given:
+        name, sign, path = word.partition("=")
+        name, path = (name, path) if sign and "/" not in name else (name_of([word]), word)
+        if name in corpora:
+            raise UsageError(f"Two corpora are called '{name}'. Name them: NAME={path}.")
+        corpora[name] = path
+    table = {"corpora": corpora, "models": models.by_name(), **own}
+    return plan_of(table | ({"questions": list(settings.questions)} if settings.questions else {}))
+
+
+def _show_steps(rows: Sequence[Mapping[str, Any]], *, is_json: bool) -> None:
+    """The steps of a dry run; one that would fail makes the exit code 1."""
+    if is_json:
+        print_json({"steps": list(rows)})
+    else:
+        columns = ["step", "corpus", "models", "dialogues", "state"]
+        cells = [[", ".join(row[name]) if name == "models" else row[name] for name in columns] for row in rows]
+        print_table(columns, cells, title="Nothing was run (--dry-run)")
+        left = sum(row["state"].startswith("to do") for row in rows)
+        typer.echo(f"{left} of {len(rows)} steps are left to run.")
     if any(row["state"].startswith("would fail") for row in rows):
         raise typer.Exit(1)
 
 
-def _show_steps(rows: Sequence[Mapping[str, Any]]) -> None:
-    columns = ["step", "corpus", "models", "dialogues", "state"]
-    print_table(columns, [[row[name] for name in columns] for row in rows], title="Nothing was run (--dry-run)")
-    left = sum(row["state"].startswith("to do") for row in rows)
-    typer.echo(f"{left} of {len(rows)} steps are left to run.")
-
-
-def end_with(study: Study, *, json: bool) -> None:
-    """Say how it went; a study with a failed step ends with 1."""
-    from dialoscope.study.steps import shown_name
-
-    names = {step.name: shown_name(step.name, step.asked, step.corpus) for step in study.steps}
-    if json:
+def finish_study(study: Study, *, is_json: bool) -> None:
+    """Say how a study went; one with a failed step ends with exit code 1."""
+    if is_json:
         print_json(study.to_dict())
     else:
-        broken = {step.name for step in study.failed}
-        for name, verdict in study.verdicts.items():
-            if name not in broken:
-                typer.echo(f"{names[name]}: {verdict}")
-        for name, reasons in study.left_out.items():
-            typer.echo(f"{name}: {_left_out(reasons)}")
-        typer.echo(f"The report is at {study.report}")
-    for reason, failed in _by_reason(study.failed).items():
-        complain(f"{', '.join(names[one] for one in failed)} failed: {reason}")
+        for step in study.steps:
+            if step.state == "done":
+                _show_findings(step, study.results[step.name])
+        for name, reasons in study.skipped.items():
+            for reason, count in reasons.items():
+                typer.echo(f"{name}: skipped {count:,} x {reason}")
+        typer.echo(f"The page is {study.report}.\nNext: dialoscope export {quote(str(study.folder))} --to model-card")
+    reasons_of: dict[str, list[str]] = {}
+    for step in study.failed:  # what one corpus is to blame for is told once
+        reasons_of.setdefault(step.reason, []).append(step.shown_name)
+    for reason, names in reasons_of.items():
+        complain(f"{', '.join(names)} failed: {reason}")
     if study.failed:
         raise typer.Exit(1)
 
 
-def _by_reason(failed: Sequence[Step]) -> dict[str, list[str]]:
-    """Steps that failed: what one corpus is to blame for is said once."""
-    found: dict[str, list[str]] = {}
-    for step in failed:
-        found.setdefault(step.reason, []).append(step.name)
-    return found
-
-
-def _left_out(reasons: Mapping[str, int]) -> str:
-    """Records that were not read, counted."""
-    total = sum(reasons.values())
-    told = "; ".join(f"{reason}: {count:,}" for reason, count in reasons.items())
-    return f"{total:,} {'record was' if total == 1 else 'records were'} left out on reading ({told})."
+def _show_findings(step: Step, result: Mapping[str, Any]) -> None:
+    for verdict in result["verdicts"]:
+        typer.echo(f"{step.shown_name}: {MARKS[verdict['level']]} {verdict['text']}")
+    if not result["verdicts"]:
+        typer.echo(f"{step.shown_name}: {result['used']}")

@@ -124,11 +124,39 @@ class Corpus:
         for side, texts in sides.items():
             if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
                 raise UsageError(f"of_texts takes lists of texts, found something else in {side}.")
+            if not len(texts):
+                raise UsageError(f"of_texts takes lists of texts, found none in {side}.")
         return cls.of(
             (
                 Dialogue((Turn("", text),), id=f"{split}-{number}", split=split)
                 for split, texts in sides.items()
                 for number, text in enumerate(texts, 1)
+            ),
+            name=name,
+        )
+
+    @classmethod
+    def of_pairs(
+        cls, train: Sequence[tuple[str, str]], test: Sequence[tuple[str, str]] | None = None, *, name: str = "pairs"
+    ) -> Corpus:
+        """Build a corpus from (context, response) pairs: each pair is a dialogue of two turns.
+
+        >>> Corpus.of_pairs([("Hi.", "Hello.")])[0].texts
+        ['Hi.', 'Hello.']
+        """
+        sides = {"all": train} if test is None else {"train": train, "test": test}
+        for side, pairs in sides.items():
+            if not len(pairs):
+                raise UsageError(f"of_pairs takes lists of (context, response), found none in {side}.")
+            for pair in pairs:
+                is_pair = isinstance(pair, tuple | list) and len(pair) == 2
+                if not is_pair or not all(isinstance(text, str) for text in pair):
+                    raise UsageError(f"of_pairs takes lists of (context, response), found {pair!r:.40} in {side}.")
+        return cls.of(
+            (
+                Dialogue((Turn("speaker 1", context), Turn("speaker 2", response)), id=f"{split}-{number}", split=split)
+                for split, pairs in sides.items()
+                for number, (context, response) in enumerate(pairs, 1)
             ),
             name=name,
         )

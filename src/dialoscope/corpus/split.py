@@ -82,6 +82,7 @@ def sample_dialogues(corpus: Corpus, count: int, *, seed: int) -> Corpus:
 
 
 Alone = Literal["itself", "whole", "split"]  # what a question does with a corpus of one split
+VERBS: Mapping[Alone, str] = {"itself": "Compared with", "whole": "Distractions from", "split": "Training"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,8 +118,8 @@ def split_for(
     """
     names = {kind: canonical(name) for kind, name in (("measured", split or usual), ("train", train_split or "train"))}
     is_alone = len(corpus.splits) == 1
-    if is_alone and alone != "split" and train_split is None:
-        return _alone(corpus, alone, limit, split)
+    if is_alone and alone != "split":
+        return _alone(corpus, alone, limit, {"split": split, "train_split": train_split})
     rule = ""
     if is_alone and alone == "split" and not set(names.values()) <= set(corpus.splits):
         corpus = split_evenly(corpus, seed=seed)
@@ -127,8 +128,7 @@ def split_for(
     measured = measured if limit is None else measured[:limit]
     training = _named_split(corpus, names["train"], "train_split")
     validation = _named_split(corpus, "validation", None) if needs_validation else None
-    verb = "Compared with" if alone == "itself" else "Training"
-    used = f"Measured: {_sized(names['measured'], measured)}. {verb}: {_sized(names['train'], training)}."
+    used = f"Measured: {_sized(names['measured'], measured)}. {VERBS[alone]}: {_sized(names['train'], training)}."
     sizes = {names["train"]: len(training), names["measured"]: len(measured)}
     if validation is not None:
         used += f" Validation: {_sized('validation', validation)}."
@@ -168,14 +168,15 @@ def canonical(name: str) -> str:
     return SPLIT_NAMES.get(name.lower(), name)
 
 
-def _alone(corpus: Corpus, alone: Alone, limit: int | None, split: str | None) -> Parts:
+def _alone(corpus: Corpus, alone: Alone, limit: int | None, wanted: Mapping[str, str | None]) -> Parts:
     """One split: measured whole, against itself or with distractions from its other dialogues."""
     name = next(iter(corpus.splits))
-    if split is not None and canonical(split) != name:
-        raise _no_split(corpus, canonical(split), "split")
+    for option, split in wanted.items():
+        if split is not None and canonical(split) != name:
+            raise _no_split(corpus, canonical(split), option)
     measured = corpus if limit is None else corpus[:limit]
-    how = "compared with itself" if alone == "itself" else "measured whole"
-    used = f"The corpus has one split ({_sized(name, corpus)}) and was {how}."
+    how = "was compared with itself" if alone == "itself" else "was measured; distractions come from other dialogues"
+    used = f"The corpus has one split ({_sized(name, corpus)}) and {how}."
     used += f" Measured: the first {len(measured):,}." if len(measured) < len(corpus) else ""
     return Parts(measured, corpus, None, {name: len(measured)}, used, is_same=True)
 

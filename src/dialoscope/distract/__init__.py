@@ -1,51 +1,57 @@
-"""Does the model attend to what matters? The DAS ratio on distracting test sets, and training that lowers it."""
+"""Does the model attend to what matters? The DAS ratio on distracting test sets, and training that lowers it.
 
-from __future__ import annotations
+Names are imported when they are first used.
+"""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dialoscope.distract.distractions import InsertDistractions
-from dialoscope.distract.examine import Examined, Wish, examine, make_sets
-from dialoscope.distract.influence import behaviour, influence
-from dialoscope.distract.measure import Scoring, measure
-from dialoscope.distract.output import write_result
-from dialoscope.distract.result import DistractResult
-from dialoscope.distract.sets import NINE, Case, DistractingSet
-from dialoscope.distract.stored import read_sets, write_sets
+from dialoscope.lazy import make_lazy
 
 if TYPE_CHECKING:
     from dialoscope.distract.attention_loss import AttentionLoss
+    from dialoscope.distract.behave import BehaveResult, behave
+    from dialoscope.distract.distractions import InsertDistractions
     from dialoscope.distract.huggingface_loss import AttentionLossMixin
+    from dialoscope.distract.influence import InfluenceResult, influence
+    from dialoscope.distract.measure import measure
+    from dialoscope.distract.names import NINE
+    from dialoscope.distract.result import AttentionResult
+    from dialoscope.distract.sets import make_sets
+    from dialoscope.distract.settings import AttentionSettings, BehaveSettings, InfluenceSettings, SetsSettings
+    from dialoscope.distract.stored import read_sets, write_sets
 
-_WITH_TORCH = {"AttentionLoss": "attention_loss", "AttentionLossMixin": "huggingface_loss"}
 __all__ = [
     "NINE",
     "AttentionLoss",
     "AttentionLossMixin",
-    "Case",
-    "DistractResult",
-    "DistractingSet",
-    "Examined",
+    "AttentionResult",
+    "AttentionSettings",
+    "BehaveResult",
+    "BehaveSettings",
+    "InfluenceResult",
+    "InfluenceSettings",
     "InsertDistractions",
-    "Scoring",
-    "Wish",
-    "behaviour",
-    "examine",
+    "SetsSettings",
+    "behave",
     "influence",
     "make_sets",
     "measure",
     "read_sets",
-    "write_result",
     "write_sets",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _WITH_TORCH:
-        return getattr(import_module(f"dialoscope.distract.{_WITH_TORCH[name]}"), name)
-    raise AttributeError(f"module 'dialoscope.distract' has no attribute '{name}'")
-
-
-def __dir__() -> list[str]:
-    return __all__
+make_lazy(
+    __name__,
+    {
+        "attention_loss": ("AttentionLoss",),
+        "behave": ("BehaveResult", "behave"),
+        "distractions": ("InsertDistractions",),
+        "huggingface_loss": ("AttentionLossMixin",),
+        "influence": ("InfluenceResult", "influence"),
+        "measure": ("measure",),
+        "names": ("NINE",),
+        "result": ("AttentionResult",),
+        "sets": ("make_sets",),
+        "settings": ("AttentionSettings", "BehaveSettings", "InfluenceSettings", "SetsSettings"),
+        "stored": ("read_sets", "write_sets"),
+    },
+)

@@ -1,10 +1,8 @@
-"""What utterances do to a response, since attention need not be what a model acts on.
+"""How much each turn changes the probability of the response, since attention need not be what a model acts on.
 
-**Influence**: how far the log-likelihood of the given response falls when one utterance is left out of the context. It
-needs no attention, so it can be had of any model that scores responses. The influence ratio is the mean size of that
-change for distractions over that for History: 0 for a model that reads past what was put in.
-
-**Behaviour**: whether a model writes something else once distractions are put in, and how much else.
+The influence of a turn is how far the log-likelihood of the given response falls when that turn is left out of the
+context. It needs no attention, so every model that scores responses has it. The influence ratio is the mean size of
+that change for distractions over that for History: 0 for a model that ignores distractions.
 
 Turns that a model does not read, because they are older than its window, have no influence that could be measured: they
 are left out and counted, not taken for turns that change nothing. So are contexts that do not fit at all.
@@ -12,100 +10,276 @@ are left out and counted, not taken for turns that change nothing. So are contex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from dialoscope.distract.phrases import words_of
-from dialoscope.distract.portions import Portion, kept, portions
+from dialoscope.corpus import Corpus
+from dialoscope.distract.portions import Portion, portions, resumable
+from dialoscope.distract.prepare import Sets, prepare
+from dialoscope.distract.result import EACH, MARGIN, NO_DISTRACTION, NO_HISTORY, RANDOM_FIRST, TOO_LONG, rows_of
 from dialoscope.distract.sets import Case
-from dialoscope.metrics import Resampling, correlate, mean_score, ratio_score
+from dialoscope.distract.settings import InfluenceSettings
+from dialoscope.metrics import mean_score, ratio_score
 from dialoscope.model.answers import enough_memory
 from dialoscope.model.protocol import Context, DialogueModel, TooLong, log_likelihood_sharing, unread_turns
-from dialoscope.record import Origin, Score
+from dialoscope.progress import Progress, Stages
+from dialoscope.record import Score, Scores, by_path, path
+from dialoscope.report import Column, Prose, Section, Table
+from dialoscope.report.cell import Cell, in_one_line
+from dialoscope.report.items import Items
+from dialoscope.report.result import Result, documented, kept, skipped
+from dialoscope.report.verdict import Verdict, judge
+from dialoscope.settings import with_options
 
 AT_ONCE = 256  # cases whose shortened contexts are scored together, and kept as one portion
-WRITTEN_AT_ONCE = 512  # cases that are answered together
-Progress = Callable[[int, int], None]
-Values = np.ndarray[Any, np.dtype[np.float64]]
-Found = TypeVar("Found")
+CUT = f"a context whose distractions or History all lie before what the model reads {EACH}"
+TURNS_CUT = f"a turn that lies before what the model reads {EACH}"
+COLUMNS = {
+    "model": "the model's name",
+    "set": "the test set's name",
+    "dialogue": "id of the dialogue",
+    "turn": "number of the response in its dialogue, from 0",
+    "distraction_change": "mean size of the change of log p of the response without one distraction (nats)",
+    "history_change": "mean size of the change of log p of the response without one turn of the History (nats)",
+    "distraction_fall": "mean fall of log p without one distraction (nats); below 0 where it rises",
+    "history_fall": "mean fall of log p without one turn of the History (nats); below 0 where it rises",
+    "unread_turns": "turns that the model does not read, a count",
+    "is_too_long": "whether the context does not fit into the model's window",
+}
+NUMBERS = ("influence_ratio", "distraction_fall", "history_fall")
+NONE_READ = "no context has both History and a distraction that the model reads"
+NO_CHANGE = "no turn of the History changes the probability of a response"
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+Value = TypeVar("Value")
 Falls = list[float | None]  # of each utterance before the Query; None: the model does not read it
 
 
-@dataclass(frozen=True, eq=False)
-class Influence:
-    """How much leaving out a distraction, or a turn of History, changes log p of the response."""
-
-    ratio: Score  # of the mean sizes of the change
-    distraction_fall: Score  # nats; below 0 where the response is likelier without
-    history_fall: Score
-    too_long: int = 0  # contexts that do not fit into the model's window
-    cut: int = 0  # contexts whose distractions or History all lie before what the model reads
-    turns_cut: int = 0  # turns before what the model reads, of all contexts
-
-    @property
-    def left_out(self) -> dict[str, int]:
-        """What could not be measured, by name."""
-        counts = {"too_long": self.too_long, "cut": self.cut, "turns_cut": self.turns_cut}
-        return {f"influence_{name}": count for name, count in counts.items()}
-
-    @property
-    def scores(self) -> dict[str, Score]:
-        """By name."""
-        falls = {"distraction_fall": self.distraction_fall, "history_fall": self.history_fall}
-        return {"influence_ratio": self.ratio, **falls}
-
-
 def influence(
-    model: DialogueModel,
-    cases: Sequence[Case],
+    corpus: Corpus | Sets | None = None,
     *,
-    resampling: Resampling | None = None,
-    origin: Origin | None = None,
+    against: Mapping[str, Corpus] | None = None,
+    settings: InfluenceSettings | None = None,
+    models: Mapping[str, Any] | None = None,
     work: Path | None = None,
     progress: Progress | None = None,
-) -> Influence:
-    """Leave out every utterance before the Query in turn; contexts without both kinds are left out whole.
+    **options: Any,
+) -> InfluenceResult:
+    """Measure how much distractions change the probability of a response, relative to real turns.
+
+    Every turn before the Query is left out in turn; contexts without both kinds of turns are left out whole.
+
+    >>> result = influence(load("concierge"), models={"mine": "runs/mine"}, limit=15)               # doctest: +SKIP
+    >>> result.scores()["mine/random-1.0/influence_ratio"].value                                    # doctest: +SKIP
+    0.87...
+    """
+    settings = with_options(settings, InfluenceSettings, options)
+    prepared = prepare(corpus, against, settings, models)
+    used = {each.name: with_both(each.cases) for each in prepared.distracting}
+    stages = Stages(progress, len(prepared.models) * sum(map(len, used.values())))
+    tables = [
+        _case_table(name, each, used[each], falls_of(model, used[each], work=work, progress=stages.next()))
+        for name, model in prepared.models.items()
+        for each in used
+    ]
+    cases = documented(pa.concat_tables(tables), COLUMNS)
+    without = _without_both([case for each in prepared.distracting for case in each.cases], len(prepared.models))
+    return InfluenceResult(
+        settings=prepared.settings,
+        parts=prepared.parts,
+        used=prepared.used,
+        counts={**skipped(prepared.skipped, without, _left_out(cases)), "contexts": prepared.contexts},
+        origin=prepared.origin,
+        models=tuple((name, model.name) for name, model in prepared.models.items()),
+        sets=tuple(used),
+        cases=cases,
+    )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class InfluenceResult(Result):
+    """How much leaving out a distraction, or a turn of the History, changes log p of the response.
+
+    ``influence_ratio`` is the ratio of the mean sizes of the change; ``distraction_fall`` and ``history_fall`` are mean
+    falls in nats, below 0 where the response is likelier without the turn.
+    """
+
+    instrument: ClassVar[str] = "influence"
+    settings_class: ClassVar[type[InfluenceSettings]] = InfluenceSettings
+
+    settings: InfluenceSettings
+    models: tuple[tuple[str, str], ...]  # name, and the model's own name with a fingerprint of its weights
+    sets: tuple[str, ...]
+    cases: pa.Table  # COLUMNS
+
+    @property
+    def table(self) -> pa.Table:
+        """A row for each model, set and context with both distractions and History (COLUMNS)."""
+        return self.cases
+
+    @property
+    def model_names(self) -> list[str]:
+        """Models in their order."""
+        return [name for name, _ in self.models]
+
+    @kept
+    def scores(self) -> Scores:
+        """The influence ratio of each model on each set, and the falls."""
+        return by_path(
+            ((model, name, number), score)
+            for model in self.model_names
+            for name in self.sets
+            for number, score in self._scores_of(model, name).items()
+        )
+
+    def _scores_of(self, model: str, name: str) -> dict[str, Score]:
+        rows = scored_rows(rows_of(self.cases, model, name))
+        how: dict[str, Any] = {"clusters": rows["dialogue"].to_pylist(), "origin": self.origin}
+        distraction, history = (column(rows, f"{kind}_change") for kind in ("distraction", "history"))
+        undefined = NO_CHANGE if len(rows) else NONE_READ
+        ratio = ratio_score(distraction, history, undefined=undefined, **how).within(0)
+        falls = {f"{kind}_fall": mean_score(column(rows, f"{kind}_fall"), **how) for kind in ("distraction", "history")}
+        return {"influence_ratio": ratio, **falls}
+
+    def items(self) -> dict[str, Items]:
+        """The size of the change by distractions over that by the History."""
+        found = {}
+        for model in self.model_names:
+            for name in self.sets:
+                rows = rows_of(self.cases, model, name)
+                dialogues = rows["dialogue"].to_pylist()
+                keys = list(zip(dialogues, map(str, rows["turn"].to_pylist()), strict=True))
+                changes = (column(rows, f"{kind}_change") for kind in ("distraction", "history"))
+                found[path(model, name, "influence_ratio")] = Items(keys, dialogues, *changes)
+        return found
+
+    @kept
+    def verdicts(self) -> list[Verdict]:
+        """Each model on the random set with most distractions."""
+        name = next((each for each in RANDOM_FIRST if each in self.sets), self.sets[0])
+        return [self._judged(model, name) for model in self.model_names]
+
+    def _judged(self, model: str, name: str) -> Verdict:
+        where = path(model, name, "influence_ratio")
+        score = self.scores()[where]
+        ratio = "" if score.value is None else f"{score.value:.2f} times"
+        text = (
+            f"On {name}, unrelated turns change the probability of {model}'s response {ratio} as much as real ones "
+            "(1 = cannot tell them apart, 0 = not at all)."
+        )
+        return judge(score, where, text=text, concern_over=1, margin=MARGIN)
+
+    def section(self) -> Section:
+        """Ratios and falls by model and set."""
+        text = (
+            "Each turn before the Query is left out once; the fall is how much less likely the response becomes. The "
+            "ratio is the mean size of the change by distractions over that by turns of the History."
+        )
+        return Section(
+            title="Influence",
+            anchor="influence",
+            question="Which turns change the response's probability?",
+            blocks=[Prose(text, heading="What distractions change"), self._table()],
+            lead=f"{' '.join(verdict.text for verdict in self.verdicts())} {self.used}",
+            verdict=self.card,
+            origin=self.origin,
+        )
+
+    def summary(self) -> Table:
+        """A row for each model and set; each number with its interval and n."""
+        table = self._table()
+        formats = [head.number_format for head in table.heads]
+        rows = [[in_one_line(cell, form) for cell, form in zip(row, formats, strict=True)] for row in table.rows]
+        return Table([head.name for head in table.heads], rows, table.caption)
+
+    def _table(self) -> Table:
+        rows: list[list[Cell]] = [
+            [model, name, *(self.scores()[path(model, name, number)] for number in NUMBERS)]
+            for model in self.model_names
+            for name in self.sets
+        ]
+        heads = ("influence ratio", "fall without a distraction", "fall without a real turn")
+        columns = [Column("model"), Column("set"), *(Column(head, ".3f") for head in heads)]
+        caption = "Change of log p of the response (nats) by unrelated turns, relative to real ones"
+        return Table(columns, rows, caption, name="influence")
+
+
+def falls_of(
+    model: DialogueModel, cases: Sequence[Case], *, work: Path | None = None, progress: Progress | None = None
+) -> list[Falls | None]:
+    """Of each case, how far log p falls without each utterance before the Query; None for one that does not fit.
 
     With a `work` folder, what was done there before is not done again.
     """
-    where, how = origin or Origin(), resampling or Resampling()
-    used = _with_both(cases)
     falls: list[Falls | None] = []
     for portion in influence_portions(cases):
-        falls += kept(work, model, portion, _fall_table)["falls"].to_pylist()
+        falls += resumable(work, model, portion, _fall_table)["falls"].to_pylist()
         if progress is not None:
-            progress(len(falls), len(used))
-    read = [(case, fall) for case, fall in zip(used, falls, strict=True) if fall is not None]
-    both = [(case.dialogue, *_split(case, fall)) for case, fall in read]
-    whole = [one for one in both if len(one[1]) and len(one[2])]
-    dialogues = [one[0] for one in whole]
-    sizes = np.array([[np.abs(part).mean() for part in one[1:]] for one in whole]).reshape(-1, 2)
-    means = np.array([[part.mean() for part in one[1:]] for one in whole]).reshape(-1, 2)
-    shared: dict[str, Any] = {"clusters": dialogues, "resampling": how}
-    return Influence(
-        ratio_score(sizes[:, 0], sizes[:, 1], origin=where.having(metric="influence-ratio"), **shared).within(0),
-        mean_score(means[:, 0], origin=where.having(metric="distraction-fall"), **shared),
-        mean_score(means[:, 1], origin=where.having(metric="history-fall"), **shared),
-        too_long=len(used) - len(read),
-        cut=len(read) - len(whole),
-        turns_cut=sum(one is None for _, fall in read for one in fall),
-    )
+            progress(len(falls), len(cases))
+    return falls
 
 
 def influence_portions(cases: Sequence[Case]) -> Iterator[Portion]:
     """The portions that influence is measured in."""
-    return portions(_with_both(cases), AT_ONCE, {"what": "influence"})
+    return portions(cases, AT_ONCE, {"what": "influence"})
 
 
-def _with_both(cases: Sequence[Case]) -> list[Case]:
+def with_both(cases: Sequence[Case]) -> list[Case]:
+    """The cases with both distractions and History."""
     return [case for case in cases if case.distractions and case.history]
+
+
+def _without_both(cases: Sequence[Case], models: int) -> dict[str, int]:
+    """How many rows have no History or no distraction, over all models."""
+    without_history = sum(not case.history for case in cases)
+    without_distraction = sum(bool(case.history) and not case.distractions for case in cases)
+    return {NO_HISTORY: models * without_history, NO_DISTRACTION: models * without_distraction}
+
+
+def _case_table(model: str, name: str, cases: Sequence[Case], falls: Sequence[Falls | None]) -> pa.Table:
+    """A row for each case (COLUMNS)."""
+    parts = [((), ()) if fall is None else _split(case, fall) for case, fall in zip(cases, falls, strict=True)]
+    whole = [both if len(both[0]) and len(both[1]) else None for both in parts]
+    sizes, means = (
+        [[math.nan] * 2 if both is None else [float(of(np.asarray(part)).mean()) for part in both] for both in whole]
+        for of in (np.abs, np.asarray)
+    )
+    return pa.table({
+        "model": pa.array([model] * len(cases), pa.string()),
+        "set": pa.array([name] * len(cases), pa.string()),
+        "dialogue": pa.array([case.dialogue for case in cases], pa.string()),
+        "turn": pa.array([case.turn for case in cases], pa.int64()),
+        "distraction_change": pa.array([size[0] for size in sizes], pa.float64()),
+        "history_change": pa.array([size[1] for size in sizes], pa.float64()),
+        "distraction_fall": pa.array([mean[0] for mean in means], pa.float64()),
+        "history_fall": pa.array([mean[1] for mean in means], pa.float64()),
+        "unread_turns": pa.array([sum(each is None for each in fall or ()) for fall in falls], pa.int64()),
+        "is_too_long": pa.array([fall is None for fall in falls], pa.bool_()),
+    })  # fmt: skip
+
+
+def column(rows: pa.Table, name: str) -> Floats:
+    """A column of numbers; NaN where there is none."""
+    return np.asarray(rows[name].to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def scored_rows(rows: pa.Table) -> pa.Table:
+    """The rows in which both distractions and History are read."""
+    return rows.filter(pa.array(~np.isnan(column(rows, "distraction_change"))))
+
+
+def _left_out(cases: pa.Table) -> dict[str, int]:
+    """How many rows and turns could not be measured, by reason."""
+    is_too_long = column(cases, "is_too_long") > 0
+    is_cut = ~is_too_long & np.isnan(column(cases, "distraction_change"))
+    turns = int(column(cases, "unread_turns").sum())
+    return {TOO_LONG: int(is_too_long.sum()), CUT: int(is_cut.sum()), TURNS_CUT: turns}
 
 
 def _fall_table(model: DialogueModel, cases: Sequence[Case]) -> pa.Table:
@@ -117,7 +291,7 @@ def _falls(model: DialogueModel, cases: Sequence[Case]) -> list[Falls | None]:
     try:
         unread = unread_turns(model, [case.context for case in cases], [case.response for case in cases])
     except TooLong as error:
-        return _around(error.parts, cases, partial(_falls, model), None)
+        return around(error.parts, cases, partial(_falls, model), None)
     contexts, owners = [], []
     for place, (case, first) in enumerate(zip(cases, unread, strict=True)):
         mine = [case.context, *_shortened(case.context, first)]
@@ -127,7 +301,7 @@ def _falls(model: DialogueModel, cases: Sequence[Case]) -> list[Falls | None]:
         with enough_memory(model):
             found = log_likelihood_sharing(model, contexts, [cases[place].response for place in owners], owners)
     except TooLong as error:
-        return _around({owners[place] for place in error.parts}, cases, partial(_falls, model), None)
+        return around({owners[place] for place in error.parts}, cases, partial(_falls, model), None)
     totals = iter([one.total for one in found])
     return [_fall(len(case.context) - 1, first, totals) for case, first in zip(cases, unread, strict=True)]
 
@@ -138,10 +312,10 @@ def _fall(utterances: int, unread: int, totals: Iterator[float]) -> Falls:
     return [None] * unread + [whole - next(totals) for _ in range(utterances - unread)]
 
 
-def _around(
-    long: Collection[int], cases: Sequence[Case], find: Callable[[list[Case]], Sequence[Found]], instead: Found
-) -> list[Found]:
-    """What is found of each case, once it is known which do not fit: something else for those."""
+def around(
+    long: Collection[int], cases: Sequence[Case], find: Callable[[list[Case]], Sequence[Value]], instead: Value
+) -> list[Value]:
+    """Find a value for each case that fits, and take `instead` for those that are too long."""
     rest = iter(find([case for place, case in enumerate(cases) if place not in long]))
     return [instead if place in long else next(rest) for place in range(len(cases))]
 
@@ -151,116 +325,10 @@ def _shortened(context: Context, first: int) -> Iterator[Context]:
     return (tuple(context[:place]) + tuple(context[place + 1 :]) for place in range(first, len(context) - 1))
 
 
-def _split(case: Case, falls: Falls) -> tuple[Values, Values]:
+def _split(case: Case, falls: Falls) -> tuple[Floats, Floats]:
     """Falls of the distractions and of History that are read."""
     distraction, history = (
         np.array([fall for place in places if (fall := falls[place]) is not None], dtype=np.float64)
         for places in (case.distractions, case.history)
     )
     return distraction, history
-
-
-@dataclass(frozen=True, eq=False)
-class Behaviour:
-    """What distractions do to the responses a model writes."""
-
-    changed: Score  # share of responses that are not the same any more
-    kept_words: Score  # overlap of words between the two responses, 1 for the same words
-    with_ratio: Score | None  # rank correlation of words lost with the DAS ratio, over contexts
-    too_long: int = 0  # contexts that do not fit into the model's window, without or with distractions
-    cut: int = 0  # contexts whose distractions all lie before what the model reads
-
-    @property
-    def left_out(self) -> dict[str, int]:
-        """What could not be measured, by name."""
-        return {"behaviour_too_long": self.too_long, "behaviour_cut": self.cut}
-
-    @property
-    def scores(self) -> dict[str, Score]:
-        """By name."""
-        found = {"changed_share": self.changed, "kept_words": self.kept_words}
-        return found if self.with_ratio is None else {**found, "change_with_das_ratio": self.with_ratio}
-
-
-def respond(
-    model: DialogueModel, cases: Sequence[Case], *, work: Path | None = None, progress: Progress | None = None
-) -> list[str | None]:
-    """What a model writes to each context; None for one that does not fit into its window."""
-    found: list[str | None] = []
-    for portion in response_portions(cases):
-        found += kept(work, model, portion, _response_table)["response"].to_pylist()
-        if progress is not None:
-            progress(len(found), len(cases))
-    return found
-
-
-def response_portions(cases: Sequence[Case]) -> Iterator[Portion]:
-    """The portions that responses are written in."""
-    return portions(cases, WRITTEN_AT_ONCE, {"what": "responses"})
-
-
-def _response_table(model: DialogueModel, cases: Sequence[Case]) -> pa.Table:
-    return pa.table({"response": pa.array(_written(model, cases), pa.string())})
-
-
-def _written(model: DialogueModel, cases: Sequence[Case]) -> list[str | None]:
-    try:
-        with enough_memory(model):
-            return [*model.generate([case.context for case in cases])]
-    except TooLong as error:
-        return _around(error.parts, cases, partial(_written, model), None)
-
-
-def unread(model: DialogueModel, cases: Sequence[Case]) -> list[int]:
-    """How many of each context's oldest turns a model does not read where it answers; none of one too long."""
-    try:
-        return unread_turns(model, [case.context for case in cases], None)
-    except TooLong as error:
-        return _around(error.parts, cases, partial(unread, model), 0)
-
-
-def behaviour(
-    original: Sequence[str | None],
-    distracted: Sequence[str | None],
-    cases: Sequence[Case],
-    *,
-    unread: Sequence[int] | None = None,
-    ratios: npt.ArrayLike | None = None,
-    resampling: Resampling | None = None,
-    origin: Origin | None = None,
-) -> Behaviour:
-    """Compare responses to the same contexts without and with distractions; those that got none do not count.
-
-    A response that is None could not be written, and of a context with so many `unread` turns no distraction may be
-    read: such contexts are left out and counted.
-    """
-    where = origin or Origin()
-    given = [place for place, case in enumerate(cases) if case.distractions]
-    written = {
-        place: (one, other)
-        for place in given
-        if (one := original[place]) is not None and (other := distracted[place]) is not None
-    }
-    first = unread or [0] * len(cases)
-    pairs = {place: pair for place, pair in written.items() if max(cases[place].distractions) >= first[place]}
-    dialogues = [cases[place].dialogue for place in pairs]
-    shared = np.array([_shared(*pair) for pair in pairs.values()])
-    is_changed = np.array([one != other for one, other in pairs.values()], dtype=bool)
-    how: dict[str, Any] = {"clusters": dialogues, "resampling": resampling or Resampling()}
-    related = None
-    if ratios is not None:
-        found = np.asarray(ratios, dtype=float)[list(pairs)]
-        related = correlate(1 - shared, found, origin=where.having(metric="change-with-das-ratio"), **how)
-    return Behaviour(
-        mean_score(is_changed, origin=where.having(metric="changed-share"), **how),
-        mean_score(shared, origin=where.having(metric="kept-words"), **how).within(0, 1),
-        related,
-        too_long=len(given) - len(written),
-        cut=len(written) - len(pairs),
-    )
-
-
-def _shared(one: str, other: str) -> float:
-    """2 |u ∩ v| / (|u| + |v|) of the words; 1 where both have none."""
-    mine, theirs = set(words_of(one)), set(words_of(other))
-    return 2 * len(mine & theirs) / (len(mine) + len(theirs)) if mine or theirs else 1.0

@@ -102,7 +102,7 @@ def phrases(language: Language, style: Style, *, count: int = 2, seed: int = 0, 
             return list(found.values())
     raise CorpusError(
         f"The training split has words for {len(found)} of {count} {style} sentences that do not occur in it. "
-        "Give sentences of your own with --sentence."
+        "Give sentences of your own with --sentences."
     )
 
 

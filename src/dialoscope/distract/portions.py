@@ -1,4 +1,4 @@
-"""Portions of long work, kept in a folder as they are done, so that a second run takes them from there.
+"""Portions of long work, kept in a folder as they are done, so that an interrupted run resumes.
 
 A portion's name is made of all that it depends on: this version, the model's weights and settings, every word of its
 cases, and what is measured of them.
@@ -28,26 +28,31 @@ class Portion(NamedTuple):
     how: Mapping[str, Any]
 
 
+def work_folder(out: Path) -> Path:
+    """Where portions are kept beside a result's folder until it is whole; the first portion makes the folder."""
+    return out.resolve().with_name(f".{out.name}.work")
+
+
 def portions(cases: Sequence[Case], size: int, how: Mapping[str, Any]) -> Iterator[Portion]:
-    """So many cases at a time."""
+    """Cases in portions of this size."""
     return (Portion(cases[first : first + size], how) for first in range(0, len(cases), size))
 
 
 def portion_path(work: Path, model: DialogueModel, portion: Portion) -> Path:
     """Where a portion is kept."""
     parts = [version(), model.name, dict(getattr(model, "settings", {})), dict(portion.how)]
-    said = orjson.dumps(parts, default=str, option=orjson.OPT_SORT_KEYS)
-    key = hashlib.sha256(said + DistractingSet("", portion.cases).fingerprint.encode()).hexdigest()[:32]
+    named = orjson.dumps(parts, default=str, option=orjson.OPT_SORT_KEYS)
+    key = hashlib.sha256(named + DistractingSet("", portion.cases).fingerprint.encode()).hexdigest()[:32]
     return work / f"{key}.parquet"
 
 
-def kept(
+def resumable(
     work: Path | None,
     model: DialogueModel,
     portion: Portion,
     make: Callable[[DialogueModel, Sequence[Case]], pa.Table],
 ) -> pa.Table:
-    """What was found of a portion before, or is found now and kept; without a folder it is only found."""
+    """The table of a portion: read where an earlier run left it in the folder, otherwise made, and left there."""
     path = None if work is None else portion_path(work, model, portion)
     if path is not None and path.is_file():
         return pq.read_table(path)

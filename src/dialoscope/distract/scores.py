@@ -14,15 +14,14 @@ Utterances that a model did not read, because its window is too short, have no s
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dialoscope.distract.sets import Case
+from dialoscope.errors import UsageError
 from dialoscope.model.protocol import Attention
 
-Normalisation = Literal["utterance", "per_token", "as_printed"]
-NORMALISATIONS = ("utterance", "per_token", "as_printed")
 Logs = np.ndarray[Any, np.dtype[np.float64]]
 HIERARCHICAL = ("static", "dynamic")
 
@@ -36,7 +35,7 @@ class CaseScores(NamedTuple):
     last: float
 
 
-def log_scores(attention: Attention, *, normalisation: Normalisation = "utterance") -> Logs:
+def log_scores(attention: Attention, *, normalisation: str = "utterance") -> Logs:
     """Log of each utterance's score in every layer and head, 0 for 100 %: (layers, heads, utterances)."""
     is_read = attention.tokens > 0
     read, tokens = int(is_read.sum()), float(attention.tokens.sum())
@@ -46,6 +45,19 @@ def log_scores(attention: Attention, *, normalisation: Normalisation = "utteranc
     if normalisation == "as_printed" and attention.kind not in HIERARCHICAL:
         return np.asarray(share + math.log(max(1.0, tokens) / max(1, read)))
     return np.asarray(share + math.log(max(1, read)))
+
+
+def chosen_scores(
+    attention: Attention, normalisation: str = "utterance", layer: int | None = None, head: int | None = None
+) -> Logs:
+    """Log of each utterance's score in one layer and head, or averaged over all where none is named: (utterances,)."""
+    scores = log_scores(attention, normalisation=normalisation)
+    for axis, (what, place) in enumerate((("layer", layer), ("head", head))):
+        if place is not None and not -scores.shape[axis] <= place < scores.shape[axis]:
+            raise UsageError(f"The model has {scores.shape[axis]} {what}s, counted from 0: there is no {what} {place}.")
+    layers = slice(None) if layer is None else [layer]
+    heads = slice(None) if head is None else [head]
+    return averaged(np.asarray(scores[layers][:, heads]))
 
 
 def averaged(scores: Logs) -> Logs:

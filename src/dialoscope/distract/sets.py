@@ -1,40 +1,34 @@
-"""Distracting test sets: the same contexts with utterances put in that have nothing to do with them.
+"""Distracting test sets: the same contexts with inserted utterances that have nothing to do with them.
 
-Nine of them (section 4.4): `random-0.5`, `random-0.7`, `random-1.0` take two turns of other training dialogues and put
-each in with that probability at a random place before the Query; `frequent-begin`, `-middle`, `-end` and the same of
-`rare` take fixed sentences (see `dialoscope.distract.phrases`). What is drawn for a context depends on the seed, the
-set, the dialogue's id and the response's place, and on nothing else that is measured.
+Nine of them (section 4.4): `random-0.5`, `random-0.7`, `random-1.0` take two turns of other training dialogues and
+insert each with that probability at a random place before the Query; `frequent-begin`, `-middle`, `-end` and the same
+of `rare` insert fixed sentences (see `dialoscope.distract.phrases`). What is drawn for a context depends on the seed,
+the set, the dialogue's id and the response's place, and on nothing else that is measured.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dialoscope.corpus import Corpus, samples
+from dialoscope.corpus.split import split_for
+from dialoscope.distract.names import COUNT, ORIGINAL, SetName, chosen_names
 from dialoscope.distract.phrases import Language, Phrase, Style, is_the_papers, language_of, phrases
+from dialoscope.distract.settings import SetsSettings
 from dialoscope.errors import CorpusError, UsageError
+from dialoscope.settings import with_options
 
-Source = Literal["random", "frequent", "rare", "given"]
-PLACES = ("begin", "middle", "end")
-COUNT = 2  # distractions in a context, "a complete turn" of both speakers
-ORIGINAL = "original"
-NINE = (
-    *(f"random-{probability}" for probability in ("0.5", "0.7", "1.0")),
-    *(f"{style}-{place}" for style in ("frequent", "rare") for place in PLACES),
-)
-NAME = re.compile(r"(?P<source>random|frequent|rare|given)-(?P<how>[a-z]+|[\d.]+)(-(?P<count>\d+))?")
 TRIES = 100  # draws before the pool is searched for turns that are not the dialogue's own
 
 
 class Case(NamedTuple):
-    """A context with what was put in, and the response that was given."""
+    """A context with its distractions, and the response that was given."""
 
     dialogue: str
     turn: int  # of the response in its dialogue
@@ -44,41 +38,13 @@ class Case(NamedTuple):
 
     @property
     def speakers(self) -> list[str]:
-        """Who said each turn of the context, and the response: chat models are told; empty for what was put in."""
+        """Who said each turn of the context, and the response: chat models are told; empty for distractions."""
         return [getattr(turn, "speaker", "") for turn in (*self.context, self.response)]
 
     @property
     def history(self) -> list[int]:
         """Places of the original turns before the Query."""
         return [place for place in range(len(self.context) - 1) if place not in self.distractions]
-
-
-@dataclass(frozen=True)
-class SetName:
-    """What a set's name says: ``random-0.7``, ``frequent-begin``, ``rare-end-4`` for four distractions, not two."""
-
-    source: Source
-    probability: float = 1.0
-    place: str | None = None  # None: at random
-    count: int = COUNT
-
-    @classmethod
-    def parse(cls, name: str) -> SetName:
-        """The parts of a name; a wrong one is an error that shows right ones."""
-        found = NAME.fullmatch(name)
-        count = int(found["count"] or COUNT) if found else 0
-        if found and count and found["source"] == "random":
-            return cls("random", _probability(found["how"], name), None, count)
-        if found and count and found["how"] in PLACES:
-            return cls(found["source"], 1.0, found["how"], count)  # type: ignore[arg-type]
-        raise UsageError(
-            f"No distracting set is called '{name}'. "
-            "Take random-0.7, frequent-begin, rare-middle or given-end; -4 behind it puts four distractions in."
-        )
-
-    def __str__(self) -> str:
-        how = np.format_float_positional(self.probability, trim="0") if self.place is None else self.place
-        return f"{self.source}-{how}" + (f"-{self.count}" if self.count != COUNT else "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +67,45 @@ class DistractingSet:
         return digest.hexdigest()[:12]
 
 
+def make_sets(corpus: Corpus, settings: SetsSettings | None = None, **options: Any) -> list[DistractingSet]:
+    """Make the original test set and distracting sets of it; distractions come from the training split.
+
+    A corpus of one split is measured whole, and distractions come from its other dialogues than the one at hand.
+
+    >>> [len(each) for each in make_sets(load("concierge"), limit=2, sets=["random-0.7"])]      # doctest: +SKIP
+    [14, 14]
+    """
+    settings = with_options(settings, SetsSettings, options)
+    _check_corpus(corpus)
+    parts = split_for(
+        corpus, alone="whole", split=settings.split, train_split=settings.train_split, limit=settings.limit
+    )
+    maker = Maker(
+        parts.measured,
+        parts.reference,
+        settings.seed,
+        settings.context_turns,
+        settings.last_only,
+        settings.sentences,
+        settings.responses,
+    )
+    made = {
+        "corpus": f"{corpus.name}@{corpus.fingerprint}",
+        "seed": settings.seed,
+        "context_turns": settings.context_turns,
+        "parts": dict(parts.sizes),
+        "used": parts.used,
+    }
+    sets = [maker.original(), *(maker.make(name) for name in chosen_names(settings.sets))]
+    return [replace(each, about={**made, **each.about}) for each in sets]
+
+
+def _check_corpus(corpus: object) -> None:
+    if not isinstance(corpus, Corpus):
+        hint = "Load it with dialoscope.load."
+        raise UsageError(f"Distracting sets are made of a Corpus, found {type(corpus).__name__}. {hint}")
+
+
 @dataclass(frozen=True, eq=False)
 class Maker:
     """Makes test sets from the test split of a corpus; distractions come from its training split."""
@@ -115,7 +120,7 @@ class Maker:
 
     @cached_property
     def cases(self) -> list[Case]:
-        """The test split's samples, nothing put in."""
+        """The test split's samples, without distractions."""
         found = samples(self.test, context_turns=self.context_turns, responses=self.responses)
         first = np.concatenate([[0], np.cumsum(self.test.turns_per_dialogue)])
         turns = (found.response - first[found.dialogue]).tolist()
@@ -132,16 +137,13 @@ class Maker:
         """One set by its name."""
         what = SetName.parse(name)
         if what.source == "random":
-            return DistractingSet(str(what), [self._randomly(case, what) for case in self.cases], self._about(what))
-        found = self._phrases(what)
-        texts = [phrase.text for phrase in found]
+            cases = [self._randomly(case, what) for case in self.cases]
+            return DistractingSet(str(what), cases, {"count": what.count})
+        sentences = self._phrases(what)
+        texts = [phrase.text for phrase in sentences]
         cases = [put_in(case, texts, [slot_of(case, what.place or "end")] * len(texts)) for case in self.cases]
-        about = {**self._about(what), "sentences": [phrase.to_dict() for phrase in found]}
+        about = {"count": what.count, "sentences": [phrase.to_dict() for phrase in sentences]}
         return DistractingSet(str(what), cases, about)
-
-    def _about(self, what: SetName) -> dict[str, Any]:
-        about = {"corpus": f"{self.test.name}@{self.test.fingerprint}", "seed": self.seed, "count": what.count}
-        return about if self.context_turns is None else {**about, "context_turns": self.context_turns}
 
     def _phrases(self, what: SetName) -> list[Phrase]:
         if what.source != "given":
@@ -149,7 +151,8 @@ class Maker:
             is_paper = is_the_papers(self.training) and what.count <= COUNT
             return phrases(self._language, style, count=what.count, seed=self.seed, is_paper=is_paper)
         if len(self.sentences) < what.count:
-            raise UsageError(f"The set '{what}' needs {what.count} sentences: give --sentence so many times.")
+            count = len(self.sentences)
+            raise UsageError(f"The set '{what}' needs {what.count} sentences, found {count}: give --sentences.")
         return [Phrase(text, {}, False) for text in self.sentences[: what.count]]
 
     @cached_property
@@ -166,8 +169,11 @@ class Maker:
 
     @cached_property
     def _own(self) -> dict[str, frozenset[str]]:
-        """What is said in each test dialogue."""
-        return {one.id: frozenset(one.texts) for one in self.test}
+        """The texts of each test dialogue; of all that share an id."""
+        own: dict[str, frozenset[str]] = {}
+        for dialogue in self.test:
+            own[dialogue.id] = own.get(dialogue.id, frozenset()).union(dialogue.texts)
+        return own
 
     def _randomly(self, case: Case, what: SetName) -> Case:
         rng = np.random.default_rng([self.seed, _number(str(what)), _number(case.dialogue), case.turn])
@@ -214,36 +220,6 @@ def _last_ones(cases: Sequence[Case], dialogues: Sequence[int]) -> list[Case]:
     return [cases[place] for place in last.values()]
 
 
-def _probability(word: str, name: str) -> float:
-    try:
-        probability = float(word)
-    except ValueError:
-        probability = -1.0
-    if not 0 < probability <= 1:
-        raise UsageError(f"'{name}': a random set names a probability over 0 and up to 1, such as random-0.7.")
-    return probability
-
-
 def _number(text: str) -> int:
     """A number that is the same in every process, unlike Python's hash."""
     return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "big")
-
-
-KINDS = ("random", "frequent", "rare")
-SAID = (*NINE, "all", *KINDS, "given")  # what names sets
-
-
-def chosen_names(words: Sequence[str]) -> list[str]:
-    """Names of sets from what a user says: ``all``, ``random`` for all of a kind, or a name itself."""
-    return list(dict.fromkeys(name for word in words for name in _names(word)))
-
-
-def _names(word: str) -> Iterator[str]:
-    if word == "all":
-        yield from NINE
-    elif word in KINDS:
-        yield from (name for name in NINE if name.startswith(word))
-    elif word == "given":
-        yield from (f"given-{place}" for place in PLACES)
-    else:
-        yield str(SetName.parse(word))

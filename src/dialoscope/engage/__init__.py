@@ -1,49 +1,56 @@
-"""Is the user engaged? A score for each turn from how much of the conversation is expected to remain.
+"""How much of a conversation remains after each turn, and whether scores of turns agree with people.
 
->>> from dialoscope.engage import Monitor, load
->>> predictor = load("engaged")                                   # needs torch   # doctest: +SKIP
->>> Monitor(predictor).hear("Hi! What did you do today?").score                   # doctest: +SKIP
+>>> import dialoscope as ds
+>>> ds.engage.Monitor("engaged").hear("Hi! What did you do today?").score        # needs torch   # doctest: +SKIP
 0.94
+
+Names are imported when they are first used.
 """
 
-from dialoscope.engage.baselines import BASELINES
-from dialoscope.engage.depth import DepthResult, measure_depth
-from dialoscope.engage.evaluate import EngageEvaluation, evaluate
-from dialoscope.engage.examples import Examples, examples, remaining_depth
-from dialoscope.engage.fitting import Material, fit_all, fit_head, material
-from dialoscope.engage.human_sets import HumanSet, halves, read_human
-from dialoscope.engage.live import Calibration, Monitor, Rule, rank
-from dialoscope.engage.output import write_depth, write_evaluation
-from dialoscope.engage.protocol import Rater
-from dialoscope.engage.settings import RECIPES, Recipe, Settings
-from dialoscope.engage.storage import load, save
+from typing import TYPE_CHECKING
+
+from dialoscope.lazy import make_lazy
+
+if TYPE_CHECKING:
+    from dialoscope.engage.depth import depth
+    from dialoscope.engage.depth_result import DepthResult
+    from dialoscope.engage.fitting import train
+    from dialoscope.engage.human_sets import read_human
+    from dialoscope.engage.live import Monitor, rank
+    from dialoscope.engage.ratings import ratings
+    from dialoscope.engage.ratings_result import RatingsResult
+    from dialoscope.engage.scoring import score
+    from dialoscope.engage.settings import DepthSettings, PredictorSettings, RatingsSettings, ScoreSettings
+    from dialoscope.engage.storage import load
 
 __all__ = [
-    "BASELINES",
-    "RECIPES",
-    "Calibration",
     "DepthResult",
-    "EngageEvaluation",
-    "Examples",
-    "HumanSet",
-    "Material",
+    "DepthSettings",
     "Monitor",
-    "Rater",
-    "Recipe",
-    "Rule",
-    "Settings",
-    "evaluate",
-    "examples",
-    "fit_all",
-    "fit_head",
-    "halves",
+    "PredictorSettings",
+    "RatingsResult",
+    "RatingsSettings",
+    "ScoreSettings",
+    "depth",
     "load",
-    "material",
-    "measure_depth",
     "rank",
+    "ratings",
     "read_human",
-    "remaining_depth",
-    "save",
-    "write_depth",
-    "write_evaluation",
+    "score",
+    "train",
 ]
+make_lazy(
+    __name__,
+    {
+        "depth": ("depth",),
+        "depth_result": ("DepthResult",),
+        "fitting": ("train",),
+        "human_sets": ("read_human",),
+        "live": ("Monitor", "rank"),
+        "ratings": ("ratings",),
+        "ratings_result": ("RatingsResult",),
+        "scoring": ("score",),
+        "settings": ("DepthSettings", "PredictorSettings", "RatingsSettings", "ScoreSettings"),
+        "storage": ("load",),
+    },
+)

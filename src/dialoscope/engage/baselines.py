@@ -143,7 +143,7 @@ def random_depth(dialogue: Dialogue) -> Floats:
 def lookup_depth(training: Examples) -> DepthGuess:
     """A table of training turns: the mean depth at which a text stood there, and that of all turns for a new one.
 
-    It learns nothing, so what it reaches beyond greetings and farewells is owed to dialogues that stand in both splits.
+    It learns nothing: what it reaches beyond greetings and farewells comes from dialogues that stand in both splits.
     """
     met: dict[str, list[float]] = defaultdict(list)
     for text, target in zip(training.texts, training.targets.tolist(), strict=True):

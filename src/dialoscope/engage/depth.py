@@ -1,195 +1,214 @@
-"""How well is the remaining depth predicted? Tables 1 and 2 of the paper, Figure 3, and the turns behind them.
-
-Errors and correlations are pooled over all turns of all dialogues; intervals resample dialogues.
-"""
+"""How well is the remaining depth predicted? Tables 1 and 2 of the paper, Figure 3, and the turns behind them."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dialoscope.corpus import Corpus
+from dialoscope.corpus.split import Parts, split_for
 from dialoscope.engage.baselines import DEPTH_BASELINES
-from dialoscope.engage.examples import Examples
+from dialoscope.engage.depth_result import DepthResult, cases_of, chosen_conversation, turns_table
+from dialoscope.engage.examples import Examples, examples, of_length
 from dialoscope.engage.human_sets import item_key, normalised
+from dialoscope.engage.predictors import check_named, open_predictors, untrained_control
 from dialoscope.engage.protocol import Dialogue, Floats
+from dialoscope.engage.settings import DepthSettings
 from dialoscope.errors import UsageError
-from dialoscope.metrics import Resampling, correlate, mean_score
-from dialoscope.metrics.bootstrap import MANY_DIALOGUES
-from dialoscope.record import Origin, Score
+from dialoscope.progress import Progress
+from dialoscope.record import Origin
+from dialoscope.report.result import skipped
+from dialoscope.settings import with_options
 
 if TYPE_CHECKING:
     from dialoscope.engage.predictor import Predictor
 
-LOG = logging.getLogger(__name__)
-ENDS = (1, 2, 3)  # first and last turns that Figure 3 looks at
-KINDS = ("pearson", "spearman")
-SHOWN = 5  # turns of a kind
-FEWER = 1_000  # resamples
-Progress = Callable[[int, int], None]
+TOO_SHORT = "a dialogue of fewer than two turns"
+TURN_ALONE, UNTRAINED = "turn alone", "untrained"
 
 
-@dataclass(frozen=True, eq=False)
-class Depth:
-    """One rater's prediction of every turn."""
-
-    mse: Score  # × 100
-    pearson: Score
-    spearman: Score
-    ends: Mapping[int, Mapping[str, Score]]  # both correlations on the first and last k turns, by k and kind
-    scores: Floats
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        three = {"mse": self.mse, "pearson": self.pearson, "spearman": self.spearman}
-        ends = {str(k): {kind: one.to_dict() for kind, one in some.items()} for k, some in self.ends.items()}
-        return {key: one.to_dict() for key, one in three.items()} | {"first_and_last": ends}
-
-
-@dataclass(frozen=True, eq=False)
-class DepthResult:
-    """All predictors and baselines on the same turns."""
-
-    models: Mapping[str, Depth]
-    baselines: Mapping[str, Depth]
-    examples: Examples
-    origin: Origin
-    shared: int = 0  # dialogues that stand in the training split as well
-
-    @property
-    def told(self) -> str:
-        """What to know of those that are shared."""
-        count = f"{self.shared:,} of {len(self.examples):,} held-out dialogues {'is' if self.shared == 1 else 'are'}"
-        return f"{count} in the training split as well, word for word: what learnt from it may score too high."
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "corpus": self.origin.corpus,
-            "dialogues": len(self.examples),
-            "turns": len(self.examples.texts),
-            "left_out": self.examples.left_out,
-            "shared": self.shared,
-            "models": {name: one.to_dict() for name, one in self.models.items()},
-            "baselines": {name: one.to_dict() for name, one in self.baselines.items()},
-            "cases": {name: _cases_data(one, self.examples) for name, one in self.models.items()},
-        }
-
-
-def _cases_data(found: Depth, held_out: Examples) -> dict[str, Any]:
-    return {kind: [asdict(one) for one in some] for kind, some in cases(found, held_out).items()}
-
-
-def measure_depth(
-    predictors: Mapping[str, Predictor],
-    held_out: Examples,
+def depth(
+    corpus: Corpus,
     *,
-    training: Examples,
-    resampling: Resampling | None = None,
+    against: Mapping[str, Corpus] | None = None,
+    settings: DepthSettings | None = None,
+    models: Mapping[str, Any] | None = None,
+    work: Path | None = None,
     progress: Progress | None = None,
+    **options: Any,
 ) -> DepthResult:
-    """Every predictor and the baselines on held-out dialogues; what baselines know is of the training split."""
-    check_apart(predictors, held_out)
-    how = resampling or resampling_of(held_out)
-    origin = Origin(held_out.label, {"task": "remaining-depth"}, how.seed)
-    dialogues = list(held_out.dialogues)
-    models = {
-        name: _measured(
-            np.concatenate(one.predict(dialogues, progress=progress)),
-            held_out,
-            how,
-            origin.having(model=one.name, **one.settings.signed()),
-        )
-        for name, one in predictors.items()
-    }
-    baselines = {
-        name: _measured(scores, held_out, how, origin.having(model=name))
-        for name, scores in _baselines(held_out, training).items()
-    }
-    found = DepthResult(models, baselines, held_out, origin, shared_dialogues(training, held_out))
-    if found.shared:
-        LOG.warning(found.told)
-    return found
+    """Measure how well predictors tell how much of a conversation remains after each turn.
 
+    The remaining depth of turn j of n is (n − j) / (n − 1). Errors and correlations are pooled over all turns of all
+    dialogues; intervals resample dialogues. Without `models`, two predictors are fitted on the training split: one
+    averages a turn with its history, and one reads the turn alone.
 
-def resampling_of(held_out: Examples, *, seed: int = 0) -> Resampling:
-    """The usual intervals; where metrics draw dialogues anew, because there are so many, they do so less often.
-
-    With 10,000 draws a million turns would take hours, for every rater has eight correlations.
+    >>> depth(corpus, models={"mine": "engaged"}).scores()["mine/test/mse"].value          # doctest: +SKIP
+    7.304...
     """
-    return Resampling(FEWER, seed=seed) if len(held_out) > MANY_DIALOGUES else Resampling(seed=seed)
+    settings = with_options(settings, DepthSettings, options)
+    check_depth_call(corpus, against, models)
+    chosen, other_lengths = of_length(corpus, settings.least_turns, settings.most_turns)
+    parts = split_for(
+        chosen,
+        alone="split",
+        split=settings.split,
+        train_split=settings.train_split,
+        needs_validation=models is None,
+        limit=settings.limit,
+        seed=settings.seed,
+    )
+    part = list(parts.sizes)[-1]
+    sizes = dict(parts.sizes)
+    if settings.train_limit is not None:
+        sizes[next(iter(sizes))] = min(len(parts.reference), settings.train_limit)
+    held_out = examples(parts.measured, may_be_empty=True)
+    training = examples(parts.reference[: settings.train_limit], may_be_empty=True)
+    reason = why_not_measurable(held_out, training, part)
+
+    predictors, controls = dict[str, "Predictor"](), dict[str, "Predictor"]()
+    if reason is None and models is None:
+        predictors, controls = fit_frozen_heads(training, parts, settings, work, progress)
+    elif reason is None and models is not None:
+        predictors = open_predictors(models, settings)
+        check_not_learnt(predictors, held_out)
+        if len(chosen.splits) == 1 and len(parts.reference) < len(chosen):
+            check_same_split(predictors, corpus.name, parts.reference, settings.seed)
+        controls = untrained_control(predictors, seed=settings.seed)
+
+    dialogues = list(held_out.dialogues)
+    predicted = {
+        name: np.concatenate(predictor.predict(dialogues, progress=progress))
+        for name, predictor in {**predictors, **controls}.items()
+    }
+    guessed = {} if reason is not None else guess_by_baselines(held_out, training)
+    shared = shared_dialogues(training, held_out)
+    too_short = {TOO_SHORT: held_out.left_out + training.left_out}
+    names = ",".join(f"{name}={predictor.name}" for name, predictor in predictors.items())
+    return DepthResult(
+        settings=settings,
+        parts=sizes,
+        used=parts.used + used_first(settings.train_limit),
+        counts={**skipped(corpus.skipped, other_lengths, too_short), "shared_with_training": shared},
+        origin=Origin(
+            f"{corpus.name}@{corpus.fingerprint}",
+            {"task": "remaining-depth", **without_seed(settings), "models": names or None},
+            settings.seed,
+        ),
+        turns=turns_table(held_out, predicted, guessed),
+        part=part,
+        models=tuple(predictors),
+        controls=tuple(controls),
+        baselines=tuple(guessed),
+        judged=tuple(predictors)[:1] if models is None else tuple(predictors),
+        n_shared=shared,
+        cases={name: cases_of(scores, held_out) for name, scores in predicted.items()},
+        conversation=chosen_conversation(held_out, predicted),
+        reason=reason,
+    )
 
 
-def check_apart(predictors: Mapping[str, Predictor], held_out: Examples) -> None:
+def check_depth_call(corpus: object, against: object, models: object) -> None:
+    """Refuse what this question cannot use, in one line."""
+    if not isinstance(corpus, Corpus):
+        raise UsageError(f"depth measures a Corpus, found {type(corpus).__name__}. Load it with dialoscope.load.")
+    if against:
+        raise UsageError("depth compares with nothing: leave out against.")
+    if models is not None:
+        check_named(models)
+
+
+def why_not_measurable(held_out: Examples, training: Examples, part: str) -> str | None:
+    """Why there is nothing to measure, or None."""
+    for name, turns in ((part, held_out), ("training", training)):
+        if not len(turns):
+            return f"no dialogue of the {name} split has two turns or more"
+    return None
+
+
+def fit_frozen_heads(
+    training: Examples, parts: Parts, settings: DepthSettings, work: Path | None, progress: Progress | None
+) -> tuple[dict[str, Predictor], dict[str, Predictor]]:
+    """Two predictors on one frozen encoder, with the history and for the turn alone, and an untrained control."""
+    from dialoscope.model.loading import choose_device, require_torch
+
+    require_torch("A predictor of remaining depth")
+    from dialoscope.engage.encoder import Encoder
+    from dialoscope.engage.fitting import Material, fit_head
+    from dialoscope.engage.predictor import Predictor
+    from dialoscope.engage.shape import Shape
+
+    loaded = Encoder.load(settings.encoder, device=choose_device(settings.device))
+    encoder = loaded.using(dtype=settings.dtype, batch_size=settings.batch_size)
+    assert parts.validation is not None
+    material = Material([training], examples(parts.validation))
+    histories = {f"history {settings.history}": settings.history} if settings.history else {}
+    fitted = {
+        name: fit_head(
+            material,
+            start=Predictor.untrained(encoder, Shape(history=history), seed=settings.seed),
+            seed=settings.seed,
+            cache=work,
+            progress=progress,
+        ).using(dtype=settings.dtype, batch_size=settings.batch_size)
+        for name, history in {**histories, TURN_ALONE: 0}.items()
+    }
+    return fitted, {UNTRAINED: Predictor.untrained(encoder, Shape(history=settings.history), seed=settings.seed)}
+
+
+def guess_by_baselines(held_out: Examples, training: Examples) -> dict[str, Floats]:
+    """What each baseline, knowing the training split, guesses of every turn."""
+    guesses = {name: fitted(training) for name, fitted in DEPTH_BASELINES.items()}
+    return {name: np.concatenate(list(map(guess, held_out.dialogues))) for name, guess in guesses.items()}
+
+
+def check_not_learnt(predictors: Mapping[str, Predictor], held_out: Examples) -> None:
     """Refuse to measure a predictor on the very dialogues that it says it learnt from."""
-    for name, one in predictors.items():
-        learnt = getattr(one, "origin", {}).get("learnt", {})  # one made elsewhere may not know
+    for name, predictor in predictors.items():
+        learnt = getattr(predictor, "origin", {}).get("learnt", {})  # one made elsewhere may not know
         if any(held_out.dialogue_fingerprint in known.split("+") for known in learnt.values()):
             raise UsageError(f"'{name}' learnt from the very dialogues that it would predict: give another --split.")
+
+
+def check_same_split(predictors: Mapping[str, Predictor], name: str, training: Corpus, seed: int) -> None:
+    """Where a corpus was split here, refuse predictors that learnt from it as split in another way.
+
+    Some of what they learnt from would be measured. Predictors that learnt from other corpora set no condition.
+    """
+    for model, predictor in predictors.items():
+        learnt = getattr(predictor, "origin", {}).get("learnt", {}).get(name)
+        if learnt is None:
+            continue
+        seen = examples(training[: predictor.origin.get("limit")], may_be_empty=True).dialogue_fingerprint
+        if learnt == seen:
+            continue
+        own = predictor.origin.get("seed", 0)
+        if own != seed:
+            raise UsageError(
+                f"'{model}' learnt from '{name}' as seed {own} splits it, not seed {seed}: give --seed {own}."
+            )
+        advice = "Give the --least-turns and --most-turns of its training, or a corpus with splits."
+        raise UsageError(f"'{model}' learnt from other dialogues of '{name}' than the training split here. {advice}")
 
 
 def shared_dialogues(training: Examples, held_out: Examples) -> int:
     """How many held-out dialogues stand in training as well, whatever their case, spacing and punctuation."""
     known = set(map(_key, training.dialogues))
-    return sum(_key(one) in known for one in held_out.dialogues)
+    return sum(_key(dialogue) in known for dialogue in held_out.dialogues)
 
 
 def _key(dialogue: Dialogue) -> str:
     return item_key(map(normalised, dialogue))
 
 
-def _baselines(held_out: Examples, training: Examples) -> dict[str, Floats]:
-    guesses = {name: fitted(training) for name, fitted in DEPTH_BASELINES.items()}
-    return {name: np.concatenate(list(map(guess, held_out.dialogues))) for name, guess in guesses.items()}
+def without_seed(settings: DepthSettings) -> dict[str, Any]:
+    """The settings that a signature names; the seed stands in it already."""
+    return {name: value for name, value in settings.changed().items() if name != "seed"}
 
 
-def _measured(scores: Floats, held_out: Examples, how: Resampling, origin: Origin) -> Depth:
-    targets, clusters = held_out.targets, np.repeat(np.arange(len(held_out)), held_out.lengths)
-    errors = 100 * np.square(scores.astype(np.float64) - targets)
-    options: dict[str, Any] = {"resampling": how, "origin": origin}
-
-    def correlations(at: Any) -> dict[str, Score]:
-        return {kind: correlate(scores[at], targets[at], kind=kind, clusters=clusters[at], **options) for kind in KINDS}
-
-    ends = {k: correlations(at) for k, at in _ends(held_out)}
-    return Depth(
-        mean_score(errors, clusters=clusters, **options), **correlations(slice(None)), ends=ends, scores=scores
-    )
-
-
-def _ends(held_out: Examples) -> Sequence[tuple[int, np.ndarray[Any, Any]]]:
-    lengths, positions = np.repeat(held_out.lengths, held_out.lengths), held_out.positions
-    return [(k, (positions <= k) | (positions > lengths - k)) for k in ENDS]
-
-
-@dataclass(frozen=True)
-class Case:
-    """A turn worth looking at, as Figures 4 to 7 have them."""
-
-    text: str
-    before: str  # the turn before it
-    score: float
-    target: float
-
-
-def cases(found: Depth, held_out: Examples, *, most: int = SHOWN) -> dict[str, list[Case]]:
-    """The highest, the lowest and the most mistaken turns, each text once."""
-    scores, targets = found.scores, held_out.targets
-    orders = {"highest": -scores, "lowest": scores, "most mistaken": -np.abs(scores - targets)}
-    return {kind: _distinct(np.argsort(key, kind="stable"), found, held_out, most) for kind, key in orders.items()}
-
-
-def _distinct(order: np.ndarray[Any, Any], found: Depth, held_out: Examples, most: int) -> list[Case]:
-    chosen: dict[str, Case] = {}
-    positions = held_out.positions
-    for place in order.tolist():
-        text = held_out.texts[place]
-        before = held_out.texts[place - 1] if positions[place] > 1 else ""
-        case = Case(text, before, float(found.scores[place]), float(held_out.targets[place]))
-        chosen.setdefault(text.lower(), case)
-        if len(chosen) == most:
-            break
-    return list(chosen.values())
+def used_first(train_limit: int | None) -> str:
+    """A sentence about training dialogues that were not used."""
+    return "" if train_limit is None else f" Only the first {train_limit:,} training dialogues were used."

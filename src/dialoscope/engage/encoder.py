@@ -16,7 +16,8 @@ from torch import Tensor
 from dialoscope.engage.examples import Ints
 from dialoscope.engage.packaged import PACKAGED, place_of
 from dialoscope.engage.protocol import Floats
-from dialoscope.engage.settings import DTYPES, Settings
+from dialoscope.engage.settings import DTYPES
+from dialoscope.engage.shape import Shape
 from dialoscope.errors import MissingExtraError, UsageError, unknown_name
 from dialoscope.model.huggingface.pretrained import (
     check_window,
@@ -31,7 +32,7 @@ from dialoscope.model.huggingface.pretrained import (
 
 DEFAULT = "minilm"
 CHUNK_TOKENS = {"cpu": 4096, "cuda": 65_536}  # read at once, padding included: a core's cache, or a full GPU
-WORTH_A_PASS = 8_192  # tokens; with fewer, a GPU waits for the next pass to be told to it
+WORTH_A_PASS = 8_192  # tokens; with fewer, a GPU waits for the start of the next pass
 AT_ONCE = 16_384  # texts that are tokens at any time, sorted by length; all others are texts or vectors
 Progress = Callable[[int, int], None]  # texts encoded, texts in all
 
@@ -93,7 +94,7 @@ class Encoder:
         found = fingerprint(self.network, self.tokenizer)
         return found if self.dtype == "float32" else f"{found}-{self.dtype}"
 
-    def read(self, texts: Sequence[str], settings: Settings) -> list[list[int]]:
+    def read(self, texts: Sequence[str], settings: Shape) -> list[list[int]]:
         """Token ids with what the tokenizer puts around them; long texts lose their end, flat histories their start.
 
         Names of control tokens in a text are words like any other.
@@ -113,7 +114,7 @@ class Encoder:
         ids: list[list[int]] = found["input_ids"]
         return ids
 
-    def encode(self, ids: Sequence[Sequence[int]], settings: Settings, progress: Progress | None = None) -> Tensor:
+    def encode(self, ids: Sequence[Sequence[int]], settings: Shape, progress: Progress | None = None) -> Tensor:
         """One vector for each text: (texts, width). Texts of like length share a chunk, so little is padding."""
         order = sorted(range(len(ids)), key=lambda place: -len(ids[place]))
         vectors = []
@@ -145,7 +146,7 @@ class Encoder:
             return nullcontext()
         return torch.autocast(self.device.type, dtype=getattr(torch, self.dtype))
 
-    def portions(self, texts: Sequence[str], settings: Settings, progress: Progress | None = None) -> Iterator[Floats]:
+    def portions(self, texts: Sequence[str], settings: Shape, progress: Progress | None = None) -> Iterator[Floats]:
         """Vectors as numbers that learn nothing, some thousands of texts at a time: (texts, width) each."""
         self.network.eval()
         for first in range(0, len(texts), AT_ONCE):
@@ -154,7 +155,7 @@ class Encoder:
                 found = self.encode(ids, settings, _further(progress, first, len(texts)))
             yield found.cpu().numpy()
 
-    def vectors(self, texts: Sequence[str], settings: Settings, progress: Progress | None = None) -> Floats:
+    def vectors(self, texts: Sequence[str], settings: Shape, progress: Progress | None = None) -> Floats:
         """One vector for each text; equal texts are encoded once: (texts, width)."""
         unique, places = distinct(texts)
         found = [np.zeros((0, self.width), np.float32), *self.portions(unique, settings, progress)]

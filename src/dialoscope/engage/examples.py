@@ -97,8 +97,25 @@ class Examples:
         return digest.hexdigest()
 
 
-def examples(corpus: Corpus, *, target: Target | None = None) -> Examples:
+def of_length(corpus: Corpus, least: int | None, most: int | None) -> tuple[Corpus, dict[str, int]]:
+    """The dialogues with so many messages, and how many were left out."""
+    if least is None and most is None:
+        return corpus, {}
+    lengths = corpus.turns_per_dialogue
+    is_kept = (lengths >= (least or 0)) & (lengths <= (np.inf if most is None else most))
+    left_out = {f"a dialogue of fewer than {least} messages": int((lengths < (least or 0)).sum())}
+    left_out |= {f"a dialogue of more than {most} messages": int((lengths > (most or np.inf)).sum())}
+    if not is_kept.any():
+        raise UsageError(
+            f"{corpus.name} has no dialogue of {least or 1} to {'any number of' if most is None else most} messages."
+        )
+    return corpus.select(np.flatnonzero(is_kept)), left_out
+
+
+def examples(corpus: Corpus, *, target: Target | None = None, may_be_empty: bool = False) -> Examples:
     """Every turn of a corpus with its remaining depth, or another target.
+
+    A corpus without any is refused, unless it may be empty.
 
     >>> from dialoscope.corpus import Corpus, Dialogue, Turn
     >>> turns = tuple(Turn(*one) for one in [("A", "Hi."), ("A", "How are you?"), ("B", "Fine."), ("A", "Good.")])
@@ -118,7 +135,7 @@ def examples(corpus: Corpus, *, target: Target | None = None) -> Examples:
         starts.append(len(texts))
         targets.append(wanted)
         ids.append(dialogue.id)
-    if not texts:
+    if not texts and not may_be_empty:
         whose = f"Corpus '{corpus.name}': none of its {len(corpus):,} dialogues ({', '.join(corpus.splits)})"
         aimed_at = "" if target is None else " and a target to learn"
         raise UsageError(f"{whose} has two turns or more{aimed_at}; what one speaker says in a row is one turn.")

@@ -2,25 +2,167 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dialoscope.corpus import Corpus, resplit
-from dialoscope.engage.examples import Examples, Target, examples, joined, shuffled
+from dialoscope.corpus import Corpus
+from dialoscope.corpus.split import canonical, split_for
+from dialoscope.engage.examples import Examples, Target, dialogue_scores, examples, joined, of_length, shuffled
+from dialoscope.engage.human_sets import HumanSet, halves, read_human
+from dialoscope.engage.settings import ENCODER, RECIPE, SHAPE, PredictorSettings
+from dialoscope.engage.shape import PAPER_HUMAN_RATE, RECIPES, Recipe, Shape
 from dialoscope.errors import OutputError, UsageError
+from dialoscope.progress import Progress
+from dialoscope.settings import with_options
 
 if TYPE_CHECKING:
-    from dialoscope.engage.encoder import Progress as EncodingProgress
     from dialoscope.engage.predictor import Predictor
-    from dialoscope.engage.settings import Recipe
-    from dialoscope.engage.tuning import Judged, Progress, Tuned
+    from dialoscope.engage.tuning import Judged, Moment, Tuned
+    from dialoscope.engage.tuning import Progress as TuningProgress
 
-SPLITS = ("train", "validation")
-DEALT = 20  # of a corpus without splits, one in so many dialogues is held out for validation, and one for testing
+OnMoment = Callable[["Moment"], None]  # called with each evaluation of an encoder that is tuned
+
+
+def train(
+    corpus: Corpus | Sequence[Corpus],
+    *,
+    settings: PredictorSettings | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    work: Path | None = None,
+    progress: Progress | None = None,
+    on_moment: OnMoment | None = None,
+    **options: Any,
+) -> Predictor:
+    """Train a predictor of remaining depth on one corpus or several; no ratings are needed.
+
+    `frozen` fits a linear layer on an encoder that stays as it is, in seconds; otherwise the encoder is tuned as well.
+    `out` is the folder of the predictor, which `resume` goes on with; `work` keeps the vectors of a frozen encoder.
+    `on_moment` is called with each evaluation of an encoder that is tuned.
+
+    >>> predictor = train(load("chitchat"), frozen=True, history=2, out="engaged")         # doctest: +SKIP
+    """
+    settings = with_options(settings, PredictorSettings, options)
+    material = material_for(corpus, settings)
+    start = start_of(settings)
+    if settings.frozen:
+        if resume:
+            raise UsageError("frozen finds its optimum at once: leave out --resume.")
+        folder = None if out is None else Path(out)
+        return fit_head(material, start=start, out=folder, seed=settings.seed, cache=work, progress=progress)
+    if work is not None:
+        raise UsageError("work keeps the vectors of a frozen encoder: give --frozen, or leave out --work.")
+    recipe = recipe_of(settings)
+
+    def watch(moment: Moment, steps: int) -> None:
+        if progress is not None:
+            progress(moment.step, steps)
+        if on_moment is not None and moment.validation is not None:
+            on_moment(moment)
+
+    with TemporaryDirectory() if out is None else nullcontext(out) as folder_of_run:
+        tuned = fit_all(
+            material,
+            start=start,
+            out=Path(folder_of_run),
+            recipe=recipe,
+            seed=settings.seed,
+            select=settings.select,
+            human=selection_of(settings),
+            resume=resume,
+            progress=watch,
+        )
+    return tuned.predictor
+
+
+def material_for(corpus: Corpus | Sequence[Corpus], settings: PredictorSettings) -> Material:
+    """Turns to learn from and turns to choose by, of one corpus or several; each is split by itself."""
+    corpora = [corpus] if isinstance(corpus, Corpus) else list(corpus) if isinstance(corpus, Sequence) else []
+    if not corpora or not all(isinstance(each, Corpus) for each in corpora):
+        raise UsageError("train takes a Corpus or several. Load one with dialoscope.load.")
+    target = None if settings.scores is None else target_of(settings.scores)
+    names = (settings.train_split or "train", settings.validation_split or "validation")
+    training, validation = [], []
+    for place, each in enumerate(corpora):
+        chosen, _ = of_length(each, settings.least_turns, settings.most_turns)
+        missing = [name for name in map(canonical, names) if name not in chosen.splits]
+        if missing and len(chosen.splits) > 1:
+            present = ", ".join(chosen.splits)
+            helps = "Name others with --train-split and --validation-split; a corpus of one split is split by itself."
+            raise UsageError(f"{each.name} has no {missing[0]} split. Found: {present}. {helps}")
+        parts = split_for(
+            chosen,
+            alone="split",
+            split=settings.validation_split,
+            usual="validation",
+            train_split=settings.train_split,
+            seed=settings.seed,
+        )
+        part = examples(parts.reference[: settings.limit], target=target)
+        rng = np.random.default_rng([settings.seed, place])
+        training.append(shuffled(part, rng) if settings.shuffled else part)
+        validation.append(examples(parts.measured, target=target))
+    return Material(training, joined(validation), settings.shuffled, settings.limit)
+
+
+def start_of(settings: PredictorSettings) -> Predictor:
+    """Where training begins: a predictor that goes on, or an encoder under a random layer."""
+    from dialoscope.model.loading import choose_device, require_torch
+
+    require_torch("Training a predictor")
+    from dialoscope.engage import storage
+    from dialoscope.engage.encoder import Encoder
+    from dialoscope.engage.predictor import Predictor
+
+    if settings.start is not None:
+        start = replace(storage.load(settings.start, device=settings.device), calibration=None)
+    else:
+        encoder = Encoder.load(settings.encoder or ENCODER, device=choose_device(settings.device))
+        start = Predictor.untrained(encoder, shape_of(settings), seed=settings.seed)
+    return start.using(dtype=settings.dtype if settings.frozen else None, batch_size=settings.batch_size)
+
+
+def shape_of(settings: PredictorSettings) -> Shape:
+    """What the predictor is made of besides its encoder."""
+    chosen = {name: getattr(settings, name) for name in SHAPE if name != "flat"}
+    return Shape(**{name: value for name, value in chosen.items() if value is not None}, is_flat=settings.flat)
+
+
+def recipe_of(settings: PredictorSettings) -> Recipe:
+    """The recipe by its name, with what the settings change; a short run warms up and evaluates in proportion."""
+    usual = RECIPES[settings.recipe]
+    # The paper's rate for selection by people is another one.
+    is_paper = (settings.recipe, settings.select) == ("paper", "human")
+    changes: dict[str, Any] = {"rate": PAPER_HUMAN_RATE} if is_paper else {}
+    if settings.steps is not None:
+        changes["warmup"] = usual.warmup * settings.steps // usual.steps
+        changes["evaluate_every"] = max(1, usual.evaluate_every * settings.steps // usual.steps)
+    chosen = {name: getattr(settings, name) for name in (*RECIPE, "dtype")}
+    return replace(usual, **changes | {name: value for name, value in chosen.items() if value is not None})
+
+
+def target_of(scores: str) -> Target:
+    """The target that `LABEL=LOWEST:HIGHEST` names: a dialogue's own score."""
+    label, _, scale = scores.partition("=")
+    low, _, high = scale.partition(":")
+    try:
+        return dialogue_scores(label, lowest=float(low), highest=float(high))
+    except ValueError as error:
+        raise UsageError(f"scores takes LABEL=LOWEST:HIGHEST, such as eval=1:5, found '{scores}'.") from error
+
+
+def selection_of(settings: PredictorSettings) -> HumanSet | None:
+    """The rated turns that a predictor is selected by: half of the set, or with `reproduce_paper` all of it."""
+    if settings.human is None:
+        return None
+    rated = read_human(settings.human)
+    return rated if settings.reproduce_paper else halves(rated).selection
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,76 +172,23 @@ class Material:
     training: Sequence[Examples]
     validation: Examples
     is_shuffled: bool = False  # whether training turns have each other's labels: a control
+    limit: int | None = None  # the first dialogues of each training split, where not all are learnt from
 
     @property
     def left_out(self) -> int:
         """Dialogues without a target."""
-        return sum(one.left_out for one in (*self.training, self.validation))
-
-
-def material(
-    corpora: Iterable[Corpus],
-    *,
-    target: Target | None = None,
-    is_shuffled: bool = False,
-    seed: int = 0,
-    splits: tuple[str, str] = SPLITS,
-) -> Material:
-    """Turns of the training and validation splits; with `is_shuffled`, each training turn has another's label."""
-    parts = [dealt(one, seed=seed, splits=splits) for one in corpora]
-    training = [examples(one.split(splits[0]), target=target) for one in parts]
-    if is_shuffled:
-        training = [shuffled(one, np.random.default_rng([seed, place])) for place, one in enumerate(training)]
-    return Material(training, joined([examples(one.split(splits[1]), target=target) for one in parts]), is_shuffled)
-
-
-def dealt(corpus: Corpus, *, seed: int = 0, splits: tuple[str, str] = SPLITS) -> Corpus:
-    """A corpus with training and validation splits: its own, or where it has a single one, dealt by the seed."""
-    if set(splits) <= corpus.splits.keys():
-        return corpus
-    if splits != SPLITS or not corpus.splits.keys() <= {"train", "all"} or len(corpus.splits) > 1:
-        found = ", ".join(corpus.splits)
-        raise UsageError(f"Corpus '{corpus.name}' needs splits called {' and '.join(splits)}, found {found}.")
-    held_out = len(corpus) // DEALT
-    if not held_out:
-        raise UsageError(f"Corpus '{corpus.name}' has {len(corpus)} dialogues; {DEALT} are needed to hold some out.")
-    return resplit(corpus, validation=held_out, test=held_out, seed=seed)
+        return sum(each.left_out for each in (*self.training, self.validation))
 
 
 def learnt_from(training: Sequence[Examples], start: Predictor) -> dict[str, str]:
     """Fingerprints of all dialogues that weights have seen, by corpus, those of the start included.
 
-    Where other dialogues of one corpus were seen before, it has all fingerprints, and no dealing fits them.
+    Where other dialogues of one corpus were seen before, it has all fingerprints, and no split fits them.
     """
     seen: dict[str, set[str]] = {name: set(known.split("+")) for name, known in start.origin.get("learnt", {}).items()}
-    for one in training:
-        seen.setdefault(one.name, set()).add(one.dialogue_fingerprint)
-    return {name: "+".join(sorted(some)) for name, some in seen.items()}
-
-
-def dealt_as_learnt(corpus: Corpus, predictors: Mapping[str, Predictor]) -> Corpus:
-    """A corpus without splits, dealt as predictors learnt from it, so that none is measured on what it learnt.
-
-    Those that learnt from other corpora alone set no condition. An older predictor, which does not say what it learnt
-    from, counts as having learnt from this one.
-    """
-    learners = {
-        name: one for name, one in predictors.items() if corpus.name in one.origin.get("learnt", (corpus.name,))
-    }
-    seeds = {name: int(one.origin.get("seed", 0)) for name, one in learners.items()}
-    seed = next(iter(seeds.values()), 0)
-    for name, other in seeds.items():
-        if other != seed:
-            both = f"'{name}' by seed {other}, '{next(iter(seeds))}' by seed {seed}"
-            advice = "Measure them one by one, or give a corpus with splits."
-            raise UsageError(f"They learnt from '{corpus.name}' as different seeds deal it: {both}. {advice}")
-    found = dealt(corpus, seed=seed)
-    training = examples(found.split(SPLITS[0])).dialogue_fingerprint if learners else ""
-    for name, one in learners.items():
-        if one.origin.get("learnt", {}).get(corpus.name, training) != training:
-            advice = "Give the --limit of its training and no --seed, or a corpus with splits."
-            raise UsageError(f"'{name}' learnt from other dialogues of '{corpus.name}' than are dealt here. {advice}")
-    return found
+    for part in training:
+        seen.setdefault(part.name, set()).add(part.dialogue_fingerprint)
+    return {name: "+".join(sorted(fingerprints)) for name, fingerprints in seen.items()}
 
 
 def fit_head(
@@ -109,7 +198,7 @@ def fit_head(
     out: Path | None = None,
     seed: int = 0,
     cache: Path | None = None,
-    progress: EncodingProgress | None = None,
+    progress: Progress | None = None,
 ) -> Predictor:
     """Fit the linear layer on an encoder that stays as it is."""
     from dialoscope.engage import storage
@@ -129,11 +218,11 @@ def fit_head(
     )
     # An encoder that people's ratings chose stays chosen by them.
     more = {"seed": seed, "learnt": learnt_from(given.training, start), "selected_on": sorted(start.selected_on)}
-    origin = {**fitted.origin, **more, **_control(given)}
-    found = replace(fitted, origin=origin).using(dtype="float32")  # as it is read from disk
+    origin = {**fitted.origin, **more, **_about(given)}
+    predictor = replace(fitted, origin=origin).using(dtype="float32")  # as it is read from disk
     if out is not None:
-        storage.save(out / "best", found)
-    return found
+        storage.save(out / "best", predictor)
+    return predictor
 
 
 def fit_all(
@@ -146,29 +235,34 @@ def fit_all(
     select: str = "valloss",
     human: Judged | None = None,
     resume: bool = False,
-    progress: Progress | None = None,
+    progress: TuningProgress | None = None,
 ) -> Tuned:
     """Tune the encoder as well."""
     from dialoscope.engage import storage
     from dialoscope.engage.tuning import tune
 
     choosing, calibrating = halved(given.validation, seed=seed)
-    found = tune(
+    tuned = tune(
         given.training, choosing, start=start, out=out, recipe=recipe, seed=seed, select=select, human=human,
         resume=resume, progress=progress,
     )  # fmt: skip
-    best = found.predictor if calibrating is None else calibrated(found.predictor, calibrating)
-    best = replace(best, origin={**best.origin, **_control(given)})
+    best = tuned.predictor if calibrating is None else calibrated(tuned.predictor, calibrating)
+    chosen = next(moment for moment in tuned.history if moment.step == tuned.best_step)
+    numbers = {"validation_mse": chosen.validation, "validation_pearson": chosen.pearson, "best_step": chosen.step}
+    best = replace(best, origin={**best.origin, **_about(given), **numbers, "steps": tuned.steps})
     storage.save(out / "best", best)
-    return replace(found, predictor=best)
+    return replace(tuned, predictor=best)
 
 
-def _control(given: Material) -> dict[str, bool]:
-    return {"is_shuffled": True} if given.is_shuffled else {}
+def _about(given: Material) -> dict[str, Any]:
+    """What a predictor's folder says of its material: its size, and whether it is a control."""
+    about: dict[str, Any] = {"dialogues": sum(map(len, given.training)), "left_out": given.left_out}
+    about |= {"is_shuffled": True} if given.is_shuffled else {}
+    return about if given.limit is None else {**about, "limit": given.limit}
 
 
 def halved(validation: Examples, *, seed: int = 0) -> tuple[Examples, Examples | None]:
-    """Validation dialogues dealt by the seed: one half chooses a penalty or a checkpoint, the other calibrates.
+    """Validation dialogues split by the seed: one half chooses a penalty or a checkpoint, the other calibrates.
 
     Errors on dialogues that chose are smaller than on new ones, and so would be the intervals made of them. A single
     dialogue chooses, and no interval is given.

@@ -1,4 +1,4 @@
-"""A predictor in seconds: the encoder stays as it is, its vectors are kept, and only the linear layer is fitted.
+"""Fit a predictor in seconds: the encoder stays as it is, its vectors are kept, and only the linear layer is fitted.
 
 For a number, the layer is the ridge regression whose penalty serves the validation turns best: the exact optimum, no
 steps and no rate. Sigmoids and classes have none; L-BFGS finds theirs. Different texts have one vector each, in memory
@@ -22,7 +22,7 @@ from dialoscope.engage.examples import Examples, Ints, joined, runs
 from dialoscope.engage.live import Calibration
 from dialoscope.engage.predictor import Predictor, activated, loss_of, readings, window_means
 from dialoscope.engage.protocol import Floats
-from dialoscope.engage.settings import Settings
+from dialoscope.engage.shape import Shape
 from dialoscope.files import whole_file
 
 PENALTIES = tuple(10.0**power for power in range(-4, 6))  # per turn's squared error
@@ -74,7 +74,7 @@ def fit_frozen(
     validation: Examples,
     *,
     encoder: Encoder,
-    settings: Settings,
+    settings: Shape,
     calibration: Examples | None = None,
     cache: Path | None = None,
     progress: Progress | None = None,
@@ -109,10 +109,10 @@ def fit_frozen(
 
 
 def _features(
-    examples: Examples, encoder: Encoder, settings: Settings, cache: Path | None, progress: Progress | None
+    examples: Examples, encoder: Encoder, settings: Shape, cache: Path | None, progress: Progress | None
 ) -> Features:
     texts = [text for dialogue in examples.dialogues for text in readings(dialogue, settings)]
-    unique = sorted(set(texts))  # sorted: however dialogues are dealt, kept vectors are found again
+    unique = sorted(set(texts))  # sorted, so that another split finds the kept vectors again
     known = {text: place for place, text in enumerate(unique)}
     places = np.fromiter((known[text] for text in texts), np.int64, len(texts))
     vectors = _vectors(unique, encoder, settings, cache, progress)
@@ -120,7 +120,7 @@ def _features(
 
 
 def _vectors(
-    texts: Sequence[str], encoder: Encoder, settings: Settings, cache: Path | None, progress: Progress | None
+    texts: Sequence[str], encoder: Encoder, settings: Shape, cache: Path | None, progress: Progress | None
 ) -> Floats:
     """One for each text; with a cache they are kept on disk, and those that were kept before are read from there."""
     shape, portions = (len(texts), encoder.width), encoder.portions(texts, settings, progress)
@@ -143,7 +143,7 @@ def _filled(vectors: Floats, portions: Iterator[Floats]) -> Floats:
     return vectors
 
 
-def _key(texts: Sequence[str], encoder: Encoder, settings: Settings) -> str:
+def _key(texts: Sequence[str], encoder: Encoder, settings: Shape) -> str:
     """Of what vectors depend on: neither targets nor a history that is averaged, so controls find them as well."""
     digest = hashlib.blake2b(digest_size=6)
     for text in texts:
@@ -171,7 +171,7 @@ def _ridge(learnt: Features) -> Fit:
     return fit
 
 
-def _descend(learnt: Features, settings: Settings, penalty: float) -> nn.Linear:
+def _descend(learnt: Features, settings: Shape, penalty: float) -> nn.Linear:
     weight = torch.zeros(settings.outputs, learnt.vectors.shape[1], dtype=torch.float64, requires_grad=True)
     bias = torch.zeros(settings.outputs, dtype=torch.float64, requires_grad=True)
     optimiser = torch.optim.LBFGS([weight, bias], max_iter=STEPS, line_search_fn="strong_wolfe")
@@ -199,7 +199,7 @@ def _layer(weight: Tensor, bias: Tensor) -> nn.Linear:
 
 
 @torch.no_grad()
-def _scores(head: nn.Linear, held_out: Features, settings: Settings) -> tuple[Floats, Floats]:
+def _scores(head: nn.Linear, held_out: Features, settings: Shape) -> tuple[Floats, Floats]:
     """Scores of turns that have a target, and these targets: (turns,) each."""
     found = [(activated(head(vectors.float()), settings), targets) for vectors, targets in held_out.portions()]
     scores, targets = (torch.cat(some).float().numpy() for some in zip(*found, strict=True))
@@ -212,7 +212,7 @@ def _error_of_mean(learnt: Features, held_out: Features) -> float:
     return float(np.nanmean(np.square(held_out.targets.astype(np.float64) - mean)))
 
 
-def _error(head: nn.Linear, held_out: Features, settings: Settings) -> float:
+def _error(head: nn.Linear, held_out: Features, settings: Shape) -> float:
     """The mean squared error of scores on validation turns, whatever was minimised."""
     scores, targets = _scores(head, held_out, settings)
     return float(np.square(scores.astype(np.float64) - targets).mean())

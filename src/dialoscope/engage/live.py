@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from dialoscope.corpus import Dialogue, Turn
 from dialoscope.corpus.turns import INSTRUCTIONS, PROMPTS, conversation
 from dialoscope.engage.examples import Ints
+from dialoscope.engage.predictors import open_predictor
 from dialoscope.engage.protocol import Dialogue as Texts
 from dialoscope.engage.protocol import Floats
 from dialoscope.errors import UsageError
@@ -211,22 +213,21 @@ class _Talk:
         self.scores.append(float(self.predictor.scores(used, np.array([0, len(used)]))[-1]))
 
 
-@dataclass(eq=False)
 class Monitor:
     """A conversation that is going on.
 
-    >>> monitor = Monitor(load("engaged"))                       # doctest: +SKIP
+    `predictor` is a path or a loaded predictor.
+
+    >>> monitor = Monitor("engaged")                             # doctest: +SKIP
     >>> monitor.hear("Hi! What did you do today?", speaker="A")  # doctest: +SKIP
     Reading(turn=1, score=0.94, interval=(0.71, 1.0), trend=None, is_alert=False)
     """
 
-    predictor: Predictor
-    rule: Rule = field(default_factory=Rule)
-    _heard: list[tuple[str, str | None]] = field(default_factory=list)  # texts and speakers, instructions as well
-    _aside: frozenset[str] = frozenset()  # who gave instructions
-    _talk: _Talk = field(init=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self, predictor: Predictor | str | Path, rule: Rule | None = None) -> None:
+        self.predictor = open_predictor(predictor)
+        self.rule = rule or Rule()
+        self._heard: list[tuple[str, str | None]] = []  # texts and speakers, instructions as well
+        self._aside: frozenset[str] = frozenset()  # who gave instructions
         self._talk = _Talk(self.predictor)
 
     @property
@@ -289,14 +290,17 @@ def instructing(speakers: Sequence[str | None]) -> frozenset[str]:
     return frozenset(names) - {turn.speaker for turn in talk.turns}
 
 
-def rank(predictor: Predictor, context: Texts, candidates: Sequence[str]) -> list[tuple[float, str]]:
-    """Candidate responses to a context with their scores, the most engaging first; the context is encoded once.
+def rank(predictor: Predictor | str | Path, context: Texts, candidates: Sequence[str]) -> list[tuple[float, str]]:
+    """Order candidate responses to a context by their scores, the highest first; the context is encoded once.
 
-    >>> rank(predictor, ["Hi!"], ["Bye.", "What did you do today?"])   # doctest: +SKIP
+    `predictor` is a path or a loaded predictor.
+
+    >>> rank("engaged", ["Hi!"], ["Bye.", "What did you do today?"])   # doctest: +SKIP
     [(0.91, 'What did you do today?'), (0.08, 'Bye.')]
     """
     if not candidates:
         raise UsageError("Give at least one candidate to rank.")
+    predictor = open_predictor(predictor)
     settings = predictor.settings
     known = list(context)[max(0, len(context) - settings.history) :]
     if settings.is_flat:

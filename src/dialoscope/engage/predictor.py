@@ -21,7 +21,7 @@ from torch.nn import functional
 from dialoscope.engage.encoder import Encoder, Progress, distinct
 from dialoscope.engage.examples import Ints
 from dialoscope.engage.protocol import Dialogue, Floats
-from dialoscope.engage.settings import Settings
+from dialoscope.engage.shape import Shape
 
 if TYPE_CHECKING:
     from dialoscope.engage.live import Calibration
@@ -33,12 +33,12 @@ class Predictor:
 
     encoder: Encoder
     head: nn.Linear
-    settings: Settings
+    settings: Shape
     origin: Mapping[str, Any] = field(default_factory=dict)  # what it learnt from, how, and what it was selected on
     calibration: Calibration | None = None  # how far off it is, on dialogues that were held out
 
     @classmethod
-    def untrained(cls, encoder: Encoder, settings: Settings, *, seed: int = 0) -> Predictor:
+    def untrained(cls, encoder: Encoder, settings: Shape, *, seed: int = 0) -> Predictor:
         """With a linear layer drawn at random: the control RDEP-U, and where training begins."""
         with torch.random.fork_rng():
             torch.manual_seed(seed)
@@ -50,7 +50,7 @@ class Predictor:
         """What it is called in tables: its encoder, its history and a fingerprint of all weights and settings."""
         import hashlib
 
-        digest = hashlib.blake2b(f"{self.encoder.fingerprint}{self.settings}".encode(), digest_size=4)
+        digest = hashlib.blake2b(f"{self.encoder.fingerprint}{self.settings.words}".encode(), digest_size=4)
         for value in self.head.state_dict().values():
             digest.update(value.cpu().numpy().tobytes())
         return f"rdep-{self.encoder.name}@{digest.hexdigest()}"
@@ -99,7 +99,7 @@ class Predictor:
         return np.asarray(activated(averaged, self.settings).numpy())
 
 
-def readings(dialogue: Dialogue, settings: Settings) -> list[str]:
+def readings(dialogue: Dialogue, settings: Shape) -> list[str]:
     """What is encoded for each turn: the turn, or with a flat history, it and its predecessors as one text."""
     if not settings.is_flat:
         return list(dialogue)
@@ -125,7 +125,7 @@ def window_means(values: Tensor, starts: Tensor, history: int) -> Tensor:
     return total / count
 
 
-def activated(outputs: Tensor, settings: Settings) -> Tensor:
+def activated(outputs: Tensor, settings: Shape) -> Tensor:
     """Outputs as scores: clamped (equation 4), through a sigmoid, or the expected middle of the classes: (turns,)."""
     if settings.classes is not None:
         middles = (torch.arange(settings.classes, device=outputs.device) + 0.5) / settings.classes
@@ -133,7 +133,7 @@ def activated(outputs: Tensor, settings: Settings) -> Tensor:
     return outputs[:, 0].clamp(0, 1) if settings.activation == "clamp" else outputs[:, 0].sigmoid()
 
 
-def loss_of(outputs: Tensor, targets: Tensor, settings: Settings) -> Tensor:
+def loss_of(outputs: Tensor, targets: Tensor, settings: Shape) -> Tensor:
     """The mean squared error (equation 5), or the cross-entropy of the class that a target falls into.
 
     A clamp has no slope beyond 0 and 1, and a turn whose output lies there would teach nothing. So the error is that of

@@ -1,22 +1,28 @@
-"""A score for every turn of a corpus, in portions that a killed run does not lose, written as Parquet."""
+"""A score for every turn of a corpus, in portions that an interrupted run does not lose, written as Parquet."""
 
 from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dialoscope.corpus import Corpus
+from dialoscope.corpus.split import canonical
 from dialoscope.corpus.turns import conversation
 from dialoscope.engage.examples import runs
+from dialoscope.engage.predictors import open_predictor
+from dialoscope.engage.settings import ScoreSettings
+from dialoscope.errors import UsageError
 from dialoscope.files import whole_file
+from dialoscope.progress import Progress
+from dialoscope.settings import with_options
 
 if TYPE_CHECKING:
     from dialoscope.engage.predictor import Predictor
@@ -27,7 +33,35 @@ SCHEMA = pa.schema(
     [("dialogue", pa.string()), ("split", pa.string()), ("turn", pa.int32()), ("speaker", pa.string()),
      ("text", pa.string()), ("score", pa.float32())]
 )  # fmt: skip
-Progress = Callable[[int, int], None]  # dialogues done, dialogues in all
+
+
+def score(
+    corpus: Corpus,
+    *,
+    model: Any,
+    settings: ScoreSettings | None = None,
+    work: Path | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> pa.Table:
+    """Score every turn of a corpus by a predictor: how much of the conversation is expected to remain after it.
+
+    `model` is a path or a loaded predictor. `write_scores` writes a corpus that is too large for memory to a file.
+
+    >>> score(load("chats.jsonl"), model="engaged")["score"]                               # doctest: +SKIP
+    """
+    settings = with_options(settings, ScoreSettings, options)
+    if not isinstance(corpus, Corpus):
+        raise UsageError(f"score takes a Corpus, found {type(corpus).__name__}. Load it with dialoscope.load.")
+    predictor, chosen = open_predictor(model, settings), chosen_dialogues(corpus, settings)
+    tables = score_corpus(predictor, chosen, work=work, progress=progress)
+    return pa.concat_tables([SCHEMA.empty_table(), *tables])
+
+
+def chosen_dialogues(corpus: Corpus, settings: ScoreSettings) -> Corpus:
+    """The dialogues that get scores."""
+    corpus = corpus.split(*map(canonical, settings.split)) if settings.split else corpus
+    return corpus if settings.limit is None else corpus[: settings.limit]
 
 
 def portions(corpus: Corpus) -> Iterator[Corpus]:
@@ -55,13 +89,13 @@ def score_corpus(
 
 def scored(predictor: Predictor, corpus: Corpus) -> pa.Table:
     """The scores of all turns at once; equal texts are encoded once."""
-    dialogues = [conversation(one) for one in corpus]
-    scores = predictor.predict([one.texts for one in dialogues])
-    turns = [turn for one in dialogues for turn in one.turns]
-    lengths = [len(one.turns) for one in dialogues]
+    dialogues = list(map(conversation, corpus))
+    scores = predictor.predict([dialogue.texts for dialogue in dialogues])
+    turns = [turn for dialogue in dialogues for turn in dialogue.turns]
+    lengths = [len(dialogue.turns) for dialogue in dialogues]
     columns = [
-        np.repeat([one.id for one in dialogues], lengths).tolist(),
-        np.repeat([one.split for one in dialogues], lengths).tolist(),
+        np.repeat([dialogue.id for dialogue in dialogues], lengths).tolist(),
+        np.repeat([dialogue.split for dialogue in dialogues], lengths).tolist(),
         [place for length in lengths for place in range(1, length + 1)],
         [turn.speaker for turn in turns],
         [turn.text for turn in turns],
@@ -78,7 +112,7 @@ def write_scores(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> None:
-    """Score a corpus into a Parquet file; portions wait beside it, and a later run takes them up."""
+    """Score a corpus into a Parquet file; portions wait beside it, and a later run uses them."""
     work = work_beside(out)
     work.mkdir(parents=True, exist_ok=True)
     with whole_file(out, overwrite=overwrite) as unfinished, pq.ParquetWriter(unfinished, SCHEMA) as writer:

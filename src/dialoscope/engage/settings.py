@@ -1,12 +1,12 @@
-"""How a predictor reads and how it learns; every row of the paper's Table 5 is one option."""
+"""What can be asked about remaining depth and ratings, and how predictors are trained and score."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from dataclasses import dataclass
 
-from dialoscope.errors import UsageError, unknown_name
+from dialoscope.errors import UsageError
+from dialoscope.model.options import ModelOptions
+from dialoscope.settings import option
 
 POOLINGS = ("mean", "cls", "max", "min")
 ACTIVATIONS = ("clamp", "sigmoid")
@@ -14,130 +14,149 @@ MIXINGS = ("proportional", "by-corpus")
 OPTIMISERS = ("adamw", "sgd")
 SCHEDULES = ("linear", "constant")
 DTYPES = ("float32", "bfloat16")
+RECIPE_NAMES = ("default", "paper")
+SELECTIONS = ("valloss", "human")
+ENCODER = "minilm"  # the usual one
+# Settings of PredictorSettings that belong to the predictor itself, and those that change its recipe of training.
+SHAPE = ("history", "flat", "pooling", "activation", "classes", "tokens")
+RECIPE = (
+    "optimiser", "rate", "head_rate", "schedule", "steps", "warmup", "batch_turns", "clip", "loss_scale", "mixing",
+    "evaluate_every", "patience",
+)  # fmt: skip
 
 
-def _check(*found: bool | Exception) -> None:
-    for one in found:
-        if isinstance(one, Exception):
-            raise one
+@dataclass(frozen=True, kw_only=True)
+class PredictorOptions(ModelOptions):
+    """How predictors are run. Scores do not depend on what else is in a batch, so memory decides how large it is."""
+
+    dtype: str = option("float32", "Number type of the encoder's passes.", group="Models", choices=DTYPES)
+    batch_size: int | None = option(  # type: ignore[assignment]
+        None, "Turns encoded together. Default: as many as fit.", group="Models", least=1, decides=False
+    )
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What a predictor is made of besides its encoder."""
+@dataclass(frozen=True, kw_only=True)
+class DepthSettings(PredictorOptions):
+    """How well remaining depth is predicted: by the given predictors, or by two that are fitted here."""
 
-    history: int = 0  # predecessors that a turn is averaged with
-    is_flat: bool = False  # they are read with the turn as one text, cut from the left
-    pooling: Literal["mean", "cls", "max", "min"] = "mean"
-    activation: Literal["clamp", "sigmoid"] = "clamp"
-    classes: int | None = None  # of equal width, instead of a number; the score is the expected middle of them
-    tokens: int = 128  # of a text, at most
+    split: str | None = option(None, "Split to measure. Default: test.", group="Data")
+    train_split: str | None = option(None, "Split to learn from. Default: train.", group="Data")
+    limit: int | None = option(None, "Measure at most this many dialogues of the split.", group="Data", least=1)
+    train_limit: int | None = option(None, "Learn from at most this many dialogues.", group="Data", least=1)
+    least_turns: int | None = option(None, "Leave out dialogues of fewer messages.", group="Data", least=1)
+    most_turns: int | None = option(None, "Leave out dialogues of more messages.", group="Data", least=1)
+    encoder: str = option(
+        ENCODER, "Encoder of the predictors fitted here, without --model.", group="Models", metavar="PATH"
+    )
+    history: int = option(2, "Previous turns that they average a turn with.", group="Models", least=0)
+    seed: int = option(0, "Random seed of the splits, the fit and the intervals.", group="Statistics", least=0)
 
-    def __post_init__(self) -> None:
-        _check(
-            self.pooling in POOLINGS or unknown_name("pooling", self.pooling, POOLINGS),
-            self.activation in ACTIVATIONS or unknown_name("activation", self.activation, ACTIVATIONS),
-            self.history >= 0 or UsageError(f"A history has 0 turns or more, found {self.history}."),
-            self.tokens >= 3 or UsageError(f"A text has at least 3 tokens, found {self.tokens}."),
-            self.classes is None or self.classes > 1 or UsageError(f"Give 2 classes or more, found {self.classes}."),
-        )
-
-    @property
-    def outputs(self) -> int:
-        """Numbers that the linear layer gives."""
-        return self.classes or 1
-
-    @property
-    def averaged(self) -> int:
-        """Predecessors whose scores are averaged with a turn's: none where they are part of its text."""
-        return 0 if self.is_flat else self.history
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
-
-    def signed(self) -> dict[str, Any]:
-        """For signatures: what is not as usual, and how far back it reads."""
-        usual = Settings()
-        changed = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {"history": self.history} | {key: one for key, one in changed.items() if one != getattr(usual, key)}
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Settings:
-        """Settings as JSON held them; what is unknown or of another type is refused."""
-        return cls(**dict(_typed(cls(), given)))
+    def check(self) -> None:
+        """Limits of length go together."""
+        check_lengths(self.least_turns, self.most_turns)
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """How an encoder is tuned."""
+@dataclass(frozen=True, kw_only=True)
+class RatingsSettings(PredictorOptions):
+    """How far scores agree with people's ratings."""
 
-    optimiser: Literal["adamw", "sgd"] = "adamw"
-    rate: float = 3e-5
-    head_rate: float | None = 1e-3  # of the linear layer, which starts from nothing; None: as the encoder's
-    schedule: Literal["linear", "constant"] = "linear"  # after the warm-up
-    steps: int = 2000
-    warmup: int = 200
-    batch_turns: int = 256  # whole dialogues, until they have so many
-    clip: float = 1.0
-    loss_scale: float = 1.0  # of the squared error; a clip and plain SGD notice
-    mixing: Literal["proportional", "by-corpus"] = "proportional"  # by-corpus: a batch is of one corpus, each as often
-    evaluate_every: int = 200
-    dtype: Literal["float32", "bfloat16"] | None = None  # of the encoder's passes; None: bfloat16 on a GPU
-    patience: int | None = None  # evaluations without a gain before it ends; None: all steps are taken
-
-    def __post_init__(self) -> None:
-        _check(
-            self.optimiser in OPTIMISERS or unknown_name("optimiser", self.optimiser, OPTIMISERS),
-            self.mixing in MIXINGS or unknown_name("mixing", self.mixing, MIXINGS),
-            self.schedule in SCHEDULES or unknown_name("schedule", self.schedule, SCHEDULES),
-            self.dtype is None or self.dtype in DTYPES or unknown_name("dtype", self.dtype, DTYPES),
-            min(self.steps, self.batch_turns, self.evaluate_every) >= 1
-            or UsageError("Steps, turns of a batch and steps between evaluations must be 1 or more."),
-            self.patience is None or self.patience >= 1 or UsageError("Give a patience of 1 evaluation or more."),
-            self.warmup >= 0 or UsageError(f"A warm-up has 0 steps or more, found {self.warmup}."),
-            min(self.rate, self.clip, self.loss_scale, self.rate if self.head_rate is None else self.head_rate) > 0
-            or UsageError("Learning rates, the clip and the scale of the loss must be above 0."),
-        )
-
-    def rate_at(self, step: int) -> float:
-        """Share of the rate at a step, counted from 0: up during the warm-up, then level or down to nothing."""
-        if step < self.warmup:
-            return (step + 1) / self.warmup
-        if self.schedule == "constant":
-            return 1.0
-        return max(0.0, (self.steps - step) / max(1, self.steps - self.warmup))
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
+    split: tuple[str, ...] = option((), "Read only these splits of rated corpora.", group="Data")
+    limit: int | None = option(None, "Measure at most this many rated turns of each set.", group="Data", least=1)
+    aspect: str | None = option(None, "What people rated. Default: engagement.", group="Data")
+    metrics: tuple[str, ...] = option((), "Columns of a table that are other metrics.", group="Data")
+    annotators: tuple[str, ...] = option((), "Columns of a table that are people. Default: all numbers.", group="Data")
+    reported_half: bool = option(False, "Measure only the half that predictors are never selected on.", group="Data")
+    single_turn: bool = option(False, "Read the rated turn alone.", group="Papers")
+    reproduce_paper: bool = option(False, "Keep turns that a predictor was selected on, marked.", group="Papers")
+    seed: int = option(0, "Random seed of the intervals.", group="Statistics", least=0)
 
 
-# Appendix A.3; 5e-2 is the rate that served the validation loss best, 5e-5 the one that served DailyDialog-Human. The
-# squared error times 100 and one corpus a step are in the authors' code only.
-PAPER = Recipe(
-    "sgd",
-    rate=5e-2,
-    head_rate=None,
-    schedule="constant",
-    steps=50_000,
-    warmup=5_000,
-    batch_turns=20,
-    clip=0.1,
-    loss_scale=100.0,
-    mixing="by-corpus",
-    evaluate_every=1_000,
-)
-PAPER_HUMAN_RATE = 5e-5
-RECIPES: Mapping[str, Recipe] = {"default": Recipe(), "paper": PAPER}
+@dataclass(frozen=True, kw_only=True)
+class ScoreSettings(PredictorOptions):
+    """Which dialogues get a score for every turn."""
+
+    split: tuple[str, ...] = option((), "Score only these splits.", group="Data")
+    limit: int | None = option(None, "Score at most this many dialogues.", group="Data", least=1)
 
 
-def _typed(usual: Settings, given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    known = {one.name for one in fields(usual)}
-    for key, value in given.items():
-        if key not in known:
-            raise unknown_name("setting", key, known)
-        kinds = (int, type(None)) if key == "classes" else (type(getattr(usual, key)),)
-        if type(value) not in kinds:
-            raise UsageError(f"Setting '{key}' must be {kinds[0].__name__}, found {value!r}.")
-        yield key, value
+@dataclass(frozen=True, kw_only=True)
+class PredictorSettings(PredictorOptions):
+    """What a predictor is made of, what it learns from, and how."""
+
+    train_split: str | None = option(None, "Split to learn from. Default: train.", group="Data")
+    validation_split: str | None = option(None, "Split to choose by. Default: validation.", group="Data")
+    limit: int | None = option(None, "Learn from at most this many dialogues of each corpus.", group="Data", least=1)
+    least_turns: int | None = option(None, "Leave out dialogues of fewer messages.", group="Data", least=1)
+    most_turns: int | None = option(None, "Leave out dialogues of more messages.", group="Data", least=1)
+    scores: str | None = option(
+        None, "Learn the score of whole dialogues in this label: eval=1:5.", group="Data", metavar="LABEL=LOW:HIGH"
+    )
+    shuffled: bool = option(False, "Learn other turns' labels: a control.", group="Data")
+
+    start: str | None = option(None, "Predictor to go on from.", group="Predictor", metavar="PATH")
+    encoder: str | None = option(
+        None, f"Encoder: a folder or a hub name. Default: {ENCODER}.", group="Predictor", metavar="PATH"
+    )
+    history: int | None = option(
+        None, "Previous turns that a turn is averaged with. Default: 0.", group="Predictor", least=0
+    )
+    flat: bool = option(False, "Read them with the turn as one text.", group="Predictor")
+    pooling: str | None = option(
+        None, "How a text's vectors become one. Default: mean.", group="Predictor", choices=POOLINGS
+    )
+    activation: str | None = option(
+        None, "What limits a score to 0 … 1. Default: clamp.", group="Predictor", choices=ACTIVATIONS
+    )
+    classes: int | None = option(None, "Predict this many classes, not a number.", group="Predictor", least=2)
+    tokens: int | None = option(None, "Maximum tokens of a text. Default: 128.", group="Predictor", least=3)
+
+    frozen: bool = option(False, "Fit the linear layer alone, in seconds.", group="Training")
+    recipe: str = option("default", "How the encoder is tuned; paper: appendix A.3.", group="Training",
+                         choices=RECIPE_NAMES)  # fmt: skip
+    steps: int | None = option(None, "Steps of training.", group="Training", least=1)
+    rate: float | None = option(None, "Learning rate of the encoder.", group="Training", above=0)
+    head_rate: float | None = option(None, "Learning rate of the linear layer.", group="Training", above=0)
+    batch_turns: int | None = option(None, "Turns of a step, in whole dialogues.", group="Training", least=1)
+    optimiser: str | None = option(None, "Optimiser.", group="Training", choices=OPTIMISERS)
+    schedule: str | None = option(None, "Learning rate after the warm-up.", group="Training", choices=SCHEDULES)
+    warmup: int | None = option(None, "Steps in which the learning rate rises.", group="Training", least=0)
+    clip: float | None = option(None, "Largest norm of a gradient.", group="Training", above=0)
+    loss_scale: float | None = option(None, "Factor of the squared error.", group="Training", above=0)
+    mixing: str | None = option(None, "How several corpora are mixed.", group="Training", choices=MIXINGS)
+    evaluate_every: int | None = option(None, "Steps between evaluations.", group="Training", least=1)
+    patience: int | None = option(None, "Stop after this many evaluations without a gain.", group="Training", least=1)
+    dtype: str | None = option(  # type: ignore[assignment]
+        None, "Number type of the passes. Default: bfloat16 on a GPU that tunes.", group="Training", choices=DTYPES
+    )
+    select: str = option("valloss", "What the best step is chosen by.", group="Training", choices=SELECTIONS)
+    human: str | None = option(
+        None, "Rated turns to select by; half of them are never used.", group="Training", metavar="PATH"
+    )
+    reproduce_paper: bool = option(False, "Select by the whole rated set.", group="Papers")
+    seed: int = option(0, "Random seed of the splits and of training.", group="Statistics", least=0)
+
+    def check(self) -> None:
+        """Refuse settings that would do nothing."""
+        check_lengths(self.least_turns, self.most_turns)
+        changed = self.changed()
+        if self.start is not None and (others := [name for name in ("encoder", *SHAPE) if name in changed]):
+            raise UsageError(f"start goes on with a predictor as it is: leave out {_options(others)}.")
+        if self.frozen and (others := [name for name in TUNING if name in changed]):
+            raise UsageError(f"frozen finds its optimum at once: leave out {_options(others)}.")
+        if self.select == "human" and self.human is None:
+            raise UsageError("select = human needs turns that people rated: give --human.")
+        if self.reproduce_paper and self.select != "human":
+            raise UsageError("reproduce_paper selects by the whole rated set: give --select human, or leave it out.")
+
+
+TUNING = ("recipe", *RECIPE, "select", "human", "reproduce_paper")  # what a frozen encoder has no use for
+
+
+def check_lengths(least: int | None, most: int | None) -> None:
+    """Refuse limits that no dialogue can meet."""
+    if least is not None and most is not None and least > most:
+        raise UsageError(f"least_turns is at most most_turns; found {least} and {most}.")
+
+
+def _options(names: list[str]) -> str:
+    return ", ".join(f"--{name.replace('_', '-')}" for name in names)

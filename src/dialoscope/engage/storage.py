@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dialoscope.engage.settings import Settings
+from dialoscope.engage.shape import Shape
 from dialoscope.errors import DialoscopeError, ModelError, OutputError
 from dialoscope.files import whole_folder
 from dialoscope.model.vouched import read_json, sha256, vouched_files
@@ -151,12 +151,12 @@ def _read(folder: Path) -> dict[str, Any]:
     return about
 
 
-def _settings(folder: Path, about: Mapping[str, Any]) -> Settings:
+def _settings(folder: Path, about: Mapping[str, Any]) -> Shape:
     given = about.get("settings")
     if not isinstance(given, dict):
         raise ModelError(f"{folder / ABOUT}: expected 'settings' as a JSON object, found {type(given).__name__}.")
     try:
-        return Settings.from_dict(given)
+        return Shape.from_dict(given)
     except DialoscopeError as error:
         raise ModelError(f"{folder / ABOUT}: {error}") from error
 

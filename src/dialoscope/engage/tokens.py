@@ -11,7 +11,7 @@ import numpy as np
 from dialoscope.engage.encoder import AT_ONCE, Encoder
 from dialoscope.engage.examples import Examples, Ints, runs
 from dialoscope.engage.predictor import readings
-from dialoscope.engage.settings import Settings
+from dialoscope.engage.shape import Shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +22,7 @@ class Tokens:
     starts: Ints  # (turns + 1,) where each turn begins, and where the last one ends
 
     @classmethod
-    def of(cls, given: Examples, encoder: Encoder, settings: Settings) -> Tokens:
+    def of(cls, given: Examples, encoder: Encoder, settings: Shape) -> Tokens:
         """Read all turns, some thousands at a time."""
         ids, lengths = [np.zeros(0, np.int32)], [0]
         for first, stop in runs(given.starts, turns=AT_ONCE):

@@ -1,6 +1,6 @@
 """Tuning the encoder with its linear layer: whole dialogues are the batch, each turn is encoded once a step.
 
-Killed at any moment, a run goes on from its last evaluation and ends with the weights of an unbroken one: which
+An interrupted run resumes from its last evaluation and ends with the weights of an unbroken one: which
 dialogues a step takes and what its dropout draws depend on the seed and the step alone.
 """
 
@@ -28,7 +28,7 @@ from dialoscope.engage.examples import Examples, Ints
 from dialoscope.engage.fitting import learnt_from
 from dialoscope.engage.predictor import Predictor, loss_of, readings, window_means
 from dialoscope.engage.protocol import Dialogue, Floats
-from dialoscope.engage.settings import Recipe, Settings
+from dialoscope.engage.shape import Recipe, Shape
 from dialoscope.engage.tokens import Tokens
 from dialoscope.errors import ModelError, OutputError, TrainingError, UsageError, unknown_name
 from dialoscope.files import MARK, restore, whole_file
@@ -130,7 +130,7 @@ def _is_begun(folder: Path, *, resume: bool) -> bool:
             return True
         raise OutputError(f"{folder}: a training run was begun here. Give --resume to go on, or another place.")
     found = {file.name for file in folder.iterdir() if not file.name.startswith(MARK)} if folder.is_dir() else set()
-    if found - ({LOG} if resume else set()):  # a run that was killed before its first checkpoint leaves its log
+    if found - ({LOG} if resume else set()):  # a run that was interrupted before its first checkpoint leaves its log
         raise OutputError(f"{folder}: expected an empty folder. Give the name of a new one.")
     return False
 
@@ -139,7 +139,7 @@ def _is_begun(folder: Path, *, resume: bool) -> bool:
 class Plan:
     """What was asked for."""
 
-    settings: Settings
+    settings: Shape
     recipe: Recipe
     seed: int
     select: str
@@ -186,7 +186,7 @@ class Run:
         if not self.is_begun:
             history.append(self._evaluate(None))
             self._keep(history)
-        elif self.state.best_step == self.state.step:  # killed between the two, the best may be an older one
+        elif self.state.best_step == self.state.step:  # interrupted between the two, the best may be an older one
             storage.save(self.folder / "best", self.predictor)
         losses: list[Tensor] = []
         for batch in self.data.batches(self.plan, first=self.state.step):
@@ -335,7 +335,7 @@ class Data:
     tokens: Sequence[Tokens]  # of each part
 
     @classmethod
-    def of(cls, parts: Sequence[Examples], encoder: Encoder, settings: Settings) -> Data:
+    def of(cls, parts: Sequence[Examples], encoder: Encoder, settings: Shape) -> Data:
         """Read all turns."""
         return cls(parts, [Tokens.of(part, encoder, settings) for part in parts])
 

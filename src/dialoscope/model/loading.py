@@ -11,6 +11,7 @@ from dialoscope.errors import MissingExtraError, UsageError
 from dialoscope.model.checkpoint import is_checkpoint, load_model
 from dialoscope.model.options import ModelOptions
 from dialoscope.model.protocol import DialogueModel
+from dialoscope.model.sharing import shared
 
 if TYPE_CHECKING:
     from dialoscope.model.huggingface.conversation import Joining, Separator
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
 
+@shared
 def load(
     path_or_name: str | Path,
     *,

@@ -1,4 +1,4 @@
-"""Is the test set in the training set? Measure it, clean it, split it again.
+"""Is the test set in the training set? Measure it, filter it, clean it, split it again.
 
 Names are imported when they are first used.
 """
@@ -13,14 +13,17 @@ if TYPE_CHECKING:
     from dialoscope.overlap.measure import measure
     from dialoscope.overlap.pairs import OverlapPairs, pairs
     from dialoscope.overlap.result import OverlapResult
-    from dialoscope.overlap.settings import OverlapSettings
+    from dialoscope.overlap.settings import CleanSettings, FilterSettings, OverlapSettings, PairsSettings
 
 __all__ = [
+    "CleanSettings",
     "Cleaned",
+    "FilterSettings",
     "Filtered",
     "OverlapPairs",
     "OverlapResult",
     "OverlapSettings",
+    "PairsSettings",
     "clean",
     "filter",
     "measure",
@@ -34,6 +37,6 @@ make_lazy(
         "measure": ("measure",),
         "pairs": ("OverlapPairs", "pairs"),
         "result": ("OverlapResult",),
-        "settings": ("OverlapSettings",),
+        "settings": ("CleanSettings", "FilterSettings", "OverlapSettings", "PairsSettings"),
     },
 )

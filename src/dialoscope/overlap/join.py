@@ -16,6 +16,7 @@ from dialoscope.overlap.index import Index, Pairs
 from dialoscope.overlap.scan import Ints
 from dialoscope.overlap.tokens import Bags
 
+Threshold = float | str | Fraction
 MOST_DENOMINATOR = 10**9  # times the largest bag it still fits into 64 bits, with room to spare
 MOST_PAIRS = 400_000_000  # 10 GB as three columns; more are of no use to anyone
 
@@ -30,7 +31,7 @@ class TooManyPairsError(UsageError):
         self.number = number
 
 
-def exact_threshold(threshold: float | str | Fraction) -> Fraction:
+def exact_threshold(threshold: Threshold) -> Fraction:
     """A threshold as the fraction its decimal digits say: 0.8 is 4/5, not the nearest binary number.
 
     >>> exact_threshold("0.75"), exact_threshold("2/3")
@@ -51,9 +52,7 @@ def exact_threshold(threshold: float | str | Fraction) -> Fraction:
     return fraction
 
 
-def join(
-    first: Bags, second: Bags | None = None, *, threshold: float | str | Fraction, is_strict: bool = False
-) -> Pairs:
+def join(first: Bags, second: Bags | None = None, *, threshold: Threshold, is_strict: bool = False) -> Pairs:
     """All pairs at or (strict) over a threshold: within one set of bags, or between two.
 
     Within one set each pair is given once, the smaller place first. Pairs come sorted by `first`, then `second`.
@@ -79,7 +78,7 @@ class DistinctPairs:
 
 
 def join_distinct(
-    first: Bags, second: Bags | None = None, *, threshold: float | str | Fraction, is_strict: bool = False
+    first: Bags, second: Bags | None = None, *, threshold: Threshold, is_strict: bool = False
 ) -> DistinctPairs:
     """The same pairs where copies would make too many of them: ten thousand times "yes" are fifty million pairs."""
     left, right, met = _met(first, second, exact_threshold(threshold), is_strict=is_strict)

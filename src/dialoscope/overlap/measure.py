@@ -2,61 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
 
 from dialoscope.corpus import Corpus
-from dialoscope.corpus.split import split_for
+from dialoscope.corpus.split import canonical, split_for
 from dialoscope.errors import UsageError
-from dialoscope.overlap.best import best_match
+from dialoscope.overlap.engine import Engine, Floats, Here, Match, Matches
 from dialoscope.overlap.responses import read_answers
-from dialoscope.overlap.result import Match, Matches, OverlapResult, matches_table
+from dialoscope.overlap.result import OverlapResult, matches_table, origin_settings
 from dialoscope.overlap.settings import OverlapSettings
-from dialoscope.overlap.sides import Side, check_same_form, side_of
-from dialoscope.overlap.tokens import bags_of
+from dialoscope.overlap.sides import left_out
 from dialoscope.progress import Progress
 from dialoscope.record import Origin
 from dialoscope.report.result import skipped
 from dialoscope.settings import with_options
 
-NO_RESPONSE = "no dialogue of the measured split has a response; unit = turn compares every turn"
+if TYPE_CHECKING:
+    from dialoscope.overlap.spark.parquet import Parquet, ParquetSides
+
+Data: TypeAlias = "Corpus | Parquet | ParquetSides"
 SHOWN = 20  # examples of matches
-NOTHING = "there is nothing to compare with: no dialogue of the other side has a response"
-
-
-class Engine(Protocol):
-    """Where units are compared: in this process, or on Apache Spark."""
-
-    def best_matches(self, measured: Side, reference: Side, *, words: str, is_same: bool) -> Matches:
-        """The best match of every measured unit; with `is_same`, they are the first units of `reference`."""
-        ...
-
-
-class Here:
-    """This process, on all cores."""
-
-    def best_matches(self, measured: Side, reference: Side, *, words: str, is_same: bool) -> Matches:
-        """Find the best match of every measured unit; a unit never matches itself."""
-        if is_same:
-            bags, _ = bags_of(*reference.texts, tokeniser=words)
-            best = best_match([(bag, bag) for bag in bags], is_self=True)
-            ratio, match = best.ratio[: len(measured)], best.match[: len(measured)]
-        else:
-            check_same_form(reference.unit, len(reference.texts), measured.unit, len(measured.texts))
-            bags, _ = bags_of(*reference.texts, *measured.texts, tokeniser=words)
-            width = len(reference.texts)
-            best = best_match(list(zip(bags[width:], bags[:width], strict=True)))
-            ratio, match = best.ratio, best.match
-        return Matches(ratio, match, reference.ids.take(pa.array(match, mask=match < 0)))
 
 
 def measure(
-    corpus: Corpus,
+    corpus: Data,
     *,
     against: Mapping[str, Corpus] | None = None,
     settings: OverlapSettings | None = None,
@@ -69,124 +45,154 @@ def measure(
     """Find, for every test unit, the training unit that it overlaps with most.
 
     The ratio of two texts is 2 |u and v| / (|u| + |v|) over their sets of words; a sample (context, response) takes the
-    smaller ratio of its two parts. Wen et al., section 3. A corpus of one split is compared with itself. With `against`,
-    benchmarks by name are measured in place of the test split, each against the training split.
+    smaller ratio of its two parts. Wen et al., section 3. A corpus of one split is compared with itself.
 
-    >>> measure(Corpus.of_texts(["a b c d"], ["a b c e"]), unit="turn").ratio.tolist()
+    With `against`, benchmarks by name are measured in place of the test split, each against the training split.
+
+    >>> measure(Corpus.of_texts(["a b c d"], ["a b c e"])).ratio.tolist()
     [0.75]
     """
     settings = with_options(settings, OverlapSettings, options)
-    check_corpora(corpus, against, models)
-    sides = sides_of(corpus, against, settings)
-    answers = None if settings.hypotheses is None else read_answers(sides.first, settings)
-    reason = why_not_measurable(sides)
-    tables, examples = [], list[Match]()
-    for name, side in sides.measured.items() if reason is None else ():
-        best = (engine or Here()).best_matches(side, sides.reference, words=settings.words, is_same=sides.is_same)
-        tables.append(matches_table(name, side, best))
-        examples += examples_of(best, side, sides.reference, settings.leak)
+    check_data(corpus, against, models, engine)
+    engine = engine or Here()
+    parts = parts_for(corpus, against, settings)
+    unit = settings.unit or _usual_unit(parts, engine)
+    reference = engine.side(parts.reference, unit=unit, context_turns=settings.context_turns)
+    tables, examples, names = list[pa.Table](), list[Match](), list[str]()
+    reasons, units, without_words = dict[str, str](), dict[str, int](), dict[str, int]()
+    without_response = 0
+    for part, data in parts.measured.items():
+        side = engine.side(data, unit=unit, context_turns=settings.context_turns)
+        matches = engine.best_matches(
+            side,
+            reference,
+            words=settings.words,
+            is_same=parts.is_same,
+            choose=lambda ratio: _worth_showing(ratio, settings.leak),
+        )
+        table = matches_table(part, matches, unit)
+        if unit == "sample":
+            without_response += len(data) - len(table["dialogue"].unique())
+        if reason := why_not_measurable(matches, unit):
+            reasons[part] = reason
+        units[part], without_words[part] = len(matches.ids), matches.without_words
+        units.setdefault("reference", matches.n_reference)
+        tables.append(table)
+        names.append(side.name)
+        examples += matches.examples
     result = OverlapResult(
         settings=settings,
-        parts=sides.sizes,
-        used=sides.used,
-        counts=skipped(*(each.skipped for each in (corpus, *(against or {}).values()))),
-        origin=origin_of(corpus, settings, sides),
-        matches=pa.concat_tables(tables) if tables else matches_table("", None, None),
-        measured=tuple(sides.measured),
-        unit=sides.first.unit,
-        is_within=sides.is_same,
-        n_reference=len(sides.reference),
+        parts=parts.sizes,
+        used=parts.used,
+        counts={
+            **skipped(left_out(corpus, *(against or {}).values()), {"a dialogue without a response": without_response}),
+            "units": units,
+            "without_words": {part: count for part, count in without_words.items() if count},
+        },
+        origin=_origin(corpus, settings, unit, [reference.name, *names]),
+        matches=pa.concat_tables(tables),
+        measured=tuple(parts.measured),
+        unit=unit,
+        is_within=parts.is_same,
         examples=tuple(examples),
-        reason=reason,
+        reasons=reasons,
     )
-    return result if answers is None else result.with_responses(answers)
+    if settings.hypotheses is None:
+        return result
+    measured = next(iter(parts.measured.values()))
+    return result.with_answers(read_answers(measured, unit, settings))
 
 
 @dataclass(frozen=True, eq=False)
-class Sides:
-    """The units that are measured, by part, and those that they are compared with."""
+class MeasuredParts:
+    """The data that is measured, by part, and the data that it is compared with."""
 
-    measured: Mapping[str, Side]
-    reference: Side
+    measured: Mapping[str, Any]
+    reference: Any
     sizes: Mapping[str, int]
     used: str
     is_same: bool
 
-    @property
-    def first(self) -> Side:
-        """The first part that is measured."""
-        return next(iter(self.measured.values()))
+
+def parts_for(corpus: Data, against: Mapping[str, Corpus] | None, settings: Any) -> MeasuredParts:
+    """The test split and the training split, one split twice, or benchmarks and the training split."""
+    if not against:
+        # Files that Spark reads have the splits, sizes and names of a corpus, which is all that is asked for here.
+        whole = cast(Corpus, corpus)
+        chosen = {"split": settings.split, "train_split": settings.train_split, "limit": settings.limit}
+        parts = split_for(whole, alone="itself", **chosen)
+        part = list(parts.sizes)[-1]
+        return MeasuredParts({part: parts.measured}, parts.reference, parts.sizes, parts.used, parts.is_same)
+    reference: Any = corpus
+    if len(corpus.splits) > 1 or settings.train_split is not None:
+        reference = corpus.split(canonical(settings.train_split or "train"))
+    measured = {}
+    for name, benchmark in against.items():
+        split = canonical(settings.split or "test")
+        is_cut = settings.split is not None or (len(benchmark.splits) > 1 and split in benchmark.splits)
+        chosen = benchmark.split(split) if is_cut else benchmark
+        measured[name.replace("/", "_")] = chosen if settings.limit is None else chosen[: settings.limit]
+    if len(measured) < len(against) or {"train", "reference"} & measured.keys():
+        raise UsageError("Give benchmarks different names, none of them 'train' or 'reference'.")
+    counted = ", ".join(f"{name} ({len(data):,} dialogues)" for name, data in measured.items())
+    used = f"Measured: {counted}. Compared with: {corpus.name}, {len(reference):,} dialogues."
+    sizes = {"train": len(reference), **{name: len(data) for name, data in measured.items()}}
+    return MeasuredParts(measured, reference, sizes, used, is_same=False)
 
 
-def sides_of(corpus: Corpus, against: Mapping[str, Corpus] | None, settings: OverlapSettings) -> Sides:
-    """Units of the test split and the training split, of one split twice, or of benchmarks and the training split."""
-    if against:
-        reference = corpus.split("train") if len(corpus.splits) > 1 and "train" in corpus.splits else corpus
-        unit = settings.unit or _usual_unit([reference, *against.values()], is_within=False)
-        measured = {name: _units(each, unit, settings) for name, each in against.items()}
-        sizes = {"train": len(reference), **{name: len(each) for name, each in against.items()}}
-        used = f"Measured: {', '.join(against)}. Compared with: {reference.name}, {len(reference):,} dialogues."
-        return Sides(measured, _units(reference, unit, settings), sizes, used, is_same=False)
-    parts = split_for(
-        corpus, alone="itself", split=settings.split, train_split=settings.train_split, limit=settings.limit
-    )
-    unit = settings.unit or _usual_unit([parts.measured, parts.reference], is_within=parts.is_same)
-    name = next(reversed(parts.sizes))
-    measured = {name: _units(parts.measured, unit, settings)}
-    return Sides(measured, _units(parts.reference, unit, settings), parts.sizes, parts.used, parts.is_same)
+def _usual_unit(parts: MeasuredParts, engine: Engine) -> str:
+    """Samples between two splits, dialogues within one; dialogues of single turns have no samples."""
+    if parts.is_same:
+        return "dialogue"
+    is_of_texts = all(engine.is_of_single_turns(data) for data in (*parts.measured.values(), parts.reference))
+    return "dialogue" if is_of_texts else "sample"
 
 
-def _usual_unit(corpora: Sequence[Corpus], *, is_within: bool) -> str:
-    """Dialogues within one split, samples between two; plain texts, which have one turn each, are compared as turns."""
-    if all((each.turns_per_dialogue == 1).all() for each in corpora):
-        return "turn"
-    return "dialogue" if is_within else "sample"
-
-
-def _units(corpus: Corpus, unit: str, settings: OverlapSettings) -> Side:
-    return side_of(corpus, unit=unit, context_turns=settings.context_turns)
-
-
-def check_corpora(corpus: object, against: Mapping[str, Any] | None, models: Mapping[str, Any] | None) -> None:
-    """Refuse what this question cannot use, in one line."""
-    for each in (corpus, *(against or {}).values()):
-        if not isinstance(each, Corpus):
-            hint = "Load it with dialoscope.load, or make one of texts with Corpus.of_texts."
-            raise UsageError(f"overlap measures a Corpus, found {type(each).__name__}. {hint}")
+def check_data(
+    corpus: object, against: object, models: Mapping[str, Any] | None = None, engine: Engine | None = None
+) -> None:
+    """Refuse what cannot be compared, in one line."""
     if models:
         raise UsageError("overlap asks no models: leave them out.")
+    if against is not None and not isinstance(against, Mapping):
+        raise UsageError(f"against takes corpora by name, {{'name': corpus}}, found {type(against).__name__}.")
+    kinds: tuple[type, ...] = (Corpus,)
+    if engine is not None:
+        from dialoscope.overlap.spark.parquet import Parquet, ParquetSides
+
+        kinds = (Corpus, Parquet, ParquetSides)
+    for data in (corpus, *(against or {}).values()):
+        if not isinstance(data, kinds):
+            hint = "Load it with dialoscope.load, or make one of lists with Corpus.of_texts or Corpus.of_pairs."
+            raise UsageError(f"overlap compares corpora, found {type(data).__name__}. {hint}")
 
 
-def why_not_measurable(sides: Sides) -> str | None:
-    """Why there is nothing to measure, or None."""
-    if not any(map(len, sides.measured.values())):
-        return NO_RESPONSE
-    return None if len(sides.reference) else NOTHING
+def why_not_measurable(matches: Matches, unit: str) -> str | None:
+    """Why the matches say nothing, or None."""
+    kind, hint = ("response", "; --unit turn compares every turn") if unit == "sample" else ("turn", "")
+    if not len(matches.ids):
+        return f"no measured dialogue has a {kind}{hint}"
+    if not matches.n_reference:
+        return f"no dialogue to compare with has a {kind}{hint}"
+    if matches.without_words == len(matches.ids):
+        return f"no measured {unit} has words"
+    if matches.n_reference_without_words == matches.n_reference:
+        return f"no {unit} to compare with has words"
+    return None
 
 
-def origin_of(corpus: Corpus, settings: OverlapSettings, sides: Sides) -> Origin:
-    """What has to be repeated to get the same ratios."""
-    changed = {key: value for key, value in settings.changed().items() if key != "seed"}
-    measured = {"measured": ",".join(side.name for side in sides.measured.values())}
-    return Origin(
-        f"{corpus.name}@{corpus.fingerprint}", {**changed, "unit": sides.first.unit, **measured}, settings.seed
-    )
+def _worth_showing(ratio: Floats, leak: float) -> list[int]:
+    """Rows of the matches that are shown as text: the closest that are not identical, and one that is."""
+    near = np.flatnonzero((ratio > leak) & (ratio < 1))
+    near = near[np.argsort(-ratio[near], kind="stable")][: SHOWN - 1]
+    identical = np.flatnonzero(ratio == 1)[:1] if leak < 1 else near[:0]
+    return [*near.tolist(), *identical.tolist()]
 
 
-def examples_of(best: Matches, measured: Side, reference: Side, leak: float) -> list[Match]:
-    """Matches worth showing, as text: the closest that are not identical, and one that is."""
-    near = np.flatnonzero((best.ratio > leak) & (best.ratio < 1))
-    near = near[np.argsort(-best.ratio[near], kind="stable")][: SHOWN - 1]
-    places = [*near.tolist(), *np.flatnonzero(best.ratio == 1)[:1].tolist()]
-    return [match_at(best, place, measured, reference) for place in places]
-
-
-def match_at(best: Matches, place: int, measured: Side, reference: Side) -> Match:
-    """The match of one unit, as text."""
-    other = int(best.match[place])
-    texts, partner_texts = (
-        tuple(column[row].as_py() for column in side.texts) for side, row in ((measured, place), (reference, other))
-    )
-    return Match(
-        measured.ids[place].as_py(), reference.ids[other].as_py(), float(best.ratio[place]), texts, partner_texts
-    )
+def _origin(corpus: Data, settings: OverlapSettings, unit: str, names: list[str]) -> Origin:
+    """What has to be repeated to get the same ratios; `names` are those of the compared data, the reference first."""
+    if isinstance(corpus, Corpus):
+        name = f"{corpus.name}@{corpus.fingerprint}"
+    else:  # Spark's fingerprints are of each side
+        name = f"{corpus.name}@{hashlib.sha256(' '.join(names).encode()).hexdigest()[:12]}"
+    return Origin(name, origin_settings(settings, unit, ",".join(names[1:])), settings.seed)

@@ -1,48 +1,52 @@
-"""All pairs over a threshold: within one corpus or between two, of dialogues, turns, samples or texts."""
+"""All pairs of units over a threshold, within one corpus or between two: of dialogues, turns or samples."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import numba
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 
-from dialoscope.cores import in_ranges
+from dialoscope.corpus.split import canonical
 from dialoscope.errors import UsageError
-from dialoscope.overlap.index import Pairs
-from dialoscope.overlap.join import TooManyPairsError, exact_threshold, join, join_distinct
-from dialoscope.overlap.scan import Ints, Ranks
-from dialoscope.overlap.sides import Data, Side, check_same_form, side_of
-from dialoscope.overlap.tokens import Bags, bags_of
+from dialoscope.files import whole_file
+from dialoscope.overlap.engine import Engine, Here
+from dialoscope.overlap.measure import check_data
+from dialoscope.overlap.settings import CleanSettings, PairsSettings
+from dialoscope.overlap.sides import left_out
+from dialoscope.record import SCHEMA_VERSION, Origin
+from dialoscope.report.plain import origin_to_dict, plain
+from dialoscope.report.result import skipped
+from dialoscope.settings import with_options
 
-Hashes = np.ndarray[Any, np.dtype[np.uint64]]
+if TYPE_CHECKING:
+    from dialoscope.overlap.measure import Data
+
+TABLE_WRITERS = {".parquet": pq.write_table, ".csv": pa_csv.write_csv}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class OverlapPairs:
     """Pairs of units, by id, with their overlap ratio; sorted by the first, then the second.
 
-    Where only distinct bags of words were asked for, `first` and `second` are the first units that have them, and
-    `first_copies` and `second_copies` tell how many do.
+    With `distinct`, `first` and `second` are the first units that have the same words, and `first_copies` and
+    `second_copies` count the units that have them.
     """
 
+    settings: PairsSettings
     table: pa.Table  # first, second, ratio
-    unit: str
-    threshold: str
-    units: int
-    distinct: int | None = None  # bags of words among the units
-    other_units: int | None = None  # of the other corpus, where there is one
+    parts: Mapping[str, int]  # dialogues by corpus
+    used: str
+    counts: Mapping[str, Any]
+    origin: Origin
 
     def __len__(self) -> int:
-        return int(self.table.num_rows)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The pairs' number as JSON has it; the pairs themselves go to a file."""
-        counts = {"units": self.units, "other_units": self.other_units, "distinct": self.distinct}
-        known = {name: count for name, count in counts.items() if count is not None}
-        return {"unit": self.unit, "threshold": self.threshold, **known, "pairs": len(self)}
+        return int(self.counts["pairs"])
 
     @property
     def is_whole(self) -> bool:
@@ -50,7 +54,7 @@ class OverlapPairs:
         return int(self.table.num_rows) == len(self)
 
     def closest(self, most: int) -> list[dict[str, Any]]:
-        """The pairs of the highest ratio, the first of equals before."""
+        """The pairs with the highest ratios; equal ones in the order of the corpus."""
         ratios = self.table["ratio"].to_numpy() if len(self) else np.zeros(0)
         if len(ratios) > most:
             cut = np.partition(ratios, -most)[-most]
@@ -60,146 +64,94 @@ class OverlapPairs:
         order = places[np.argsort(-ratios[places], kind="stable")]
         return list(self.table.take(pa.array(order)).to_pylist())
 
+    def to_dict(self) -> dict[str, Any]:
+        """The number of pairs as `--json` has it; the pairs themselves go to a file."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "instrument": "overlap-pairs",
+            "origin": origin_to_dict(self.origin),
+            "settings": self.settings.to_dict(),
+            "parts": dict(self.parts),
+            "used": self.used,
+            "counts": plain(self.counts, "counts"),
+            "scores": {},
+        }
+
+    def save(self, out: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the pairs as Parquet or CSV, by the ending of the file's name."""
+        out = Path(out)
+        check_ending(out)
+        with whole_file(out, overwrite=overwrite) as unfinished:
+            TABLE_WRITERS[out.suffix](self.table, unfinished)
+        return out
+
+    def __repr__(self) -> str:
+        return f"<OverlapPairs {self.origin.corpus.partition('@')[0]}: {len(self):,} pairs>"
+
+
+def check_ending(path: Path) -> None:
+    """A table is Parquet or CSV."""
+    if path.suffix not in TABLE_WRITERS:
+        raise UsageError(f"Give a file that ends in {' or '.join(TABLE_WRITERS)}, not {path}.")
+
 
 def pairs(
-    data: Data,
-    against: Data | None = None,
+    corpus: Data,
     *,
-    unit: str = "dialogue",
-    threshold: float | str = 0.75,
-    column: str | None = None,
-    context_turns: int = 1,
-    tokeniser: str = "reference",
-    is_distinct: bool = False,
+    against: Data | None = None,
+    settings: PairsSettings | None = None,
+    engine: Engine | None = None,
+    folder: Path | None = None,
+    overwrite: bool = False,
+    **options: Any,
 ) -> OverlapPairs:
-    """Find all pairs of units whose overlap ratio is at least the threshold: exact, nothing is sampled or hashed away.
+    """Find all pairs of units whose overlap ratio is at least the threshold: exact, with no approximate hashing.
 
-    A sample (context, response) overlaps by the least of its two parts. Units with the same words make a pair each,
-    which in a large corpus of short turns is too many; `is_distinct` gives each bag of words once.
+    A sample (context, response) overlaps by the smaller ratio of its two parts. Units with the same words make a pair
+    each, which in a large corpus of short turns is too many; `distinct` lists them once. With a `folder`, an engine
+    such as Spark writes the pairs there itself.
 
-    >>> pairs(["a b c", "x", "a b d"], threshold="0.6").table["ratio"].to_pylist()
+    >>> pairs(Corpus.of_texts(["a b c", "x", "a b d"]), threshold=0.6).table["ratio"].to_pylist()
     [0.6666666666666666]
     """
-    given = [data] if against is None else [data, against]
-    sides = [side_of(one, unit=unit, column=column, context_turns=context_turns) for one in given]
-    first, last = sides[0], sides[-1]
-    check_same_form(first.unit, len(first.texts), last.unit, len(last.texts))
-    bags, _ = bags_of(*(column for side in sides for column in side.texts), tokeniser=tokeniser)
-    width = len(first.texts)
-    other_units = None if against is None else len(last)
-    if is_distinct:
-        return replace(_distinct(first, last, bags, str(threshold)), other_units=other_units)
-    found, ratios = _joined(bags[:width], bags[width:] or None, threshold)
-    names = {"first": first.ids.take(pa.array(found.first)), "second": last.ids.take(pa.array(found.second))}
-    table = pa.table({**names, "ratio": ratios})
-    return OverlapPairs(table, first.unit, str(threshold), len(first), other_units=other_units)
-
-
-def _distinct(first: Side, last: Side, bags: list[Bags], threshold: str) -> OverlapPairs:
-    """Pairs of the first units of each bag, with the number of units that have it."""
-    if len(first.texts) > 1:
-        raise UsageError(
-            "Distinct pairs are of whole texts: choose the unit dialogue or turn, or leave --distinct out."
-        )
-    found = join_distinct(*bags, threshold=threshold)
-    one, other = found.pairs.first, found.pairs.second
-    columns = {
-        "first": first.ids.take(pa.array(one)),
-        "second": last.ids.take(pa.array(other)),
-        "ratio": _ratios(bags[0], bags[-1], found.pairs),
-        "first_copies": found.copies[one],
-        "second_copies": found.other_copies[other],
+    settings = with_options(settings, PairsSettings, options)
+    corpora = [corpus] if against is None else [corpus, against]
+    for data in corpora:
+        check_data(data, None, engine=engine)
+    if folder is not None and engine is None:
+        raise UsageError("Only Spark writes pairs to a folder: give an engine, or save the pairs that are returned.")
+    if settings.distinct and settings.unit == "sample":
+        raise UsageError("Distinct pairs are of whole texts: choose the unit dialogue or turn, or leave distinct out.")
+    engine = engine or Here()
+    chosen = [chosen_dialogues(data, settings) for data in corpora]
+    sides = [engine.side(data, unit=settings.unit, context_turns=settings.context_turns) for data in chosen]
+    second = None if against is None else sides[1]
+    found = engine.pairs(sides[0], second, settings, folder=folder, overwrite=overwrite)
+    numbers = {
+        "pairs": found.total,
+        "units": found.units,
+        "other_units": found.other_units,
+        "distinct": found.distinct,
     }
-    return OverlapPairs(pa.table(columns), first.unit, threshold, len(first), int((found.copies > 0).sum()))
+    names = [each.name if each.name != chosen[0].name else f"{each.name}, other" for each in chosen[1:]]
+    parts = {name: len(data) for name, data in zip([chosen[0].name, *names], chosen, strict=True)}
+    listed = " and ".join(f"{name} ({count:,} dialogues)" for name, count in parts.items())
+    choices = {"threshold": settings.threshold, **settings.changed()}
+    return OverlapPairs(
+        settings=settings,
+        table=found.table,
+        parts=parts,
+        used=f"Compared: {listed}{' with itself' if against is None else ''}.",
+        counts={
+            **skipped(left_out(*corpora)),
+            **{name: number for name, number in numbers.items() if number is not None},
+        },
+        origin=Origin(" and ".join(side.name for side in sides), choices),
+    )
 
 
-def _joined(left: list[Bags], right: list[Bags] | None, threshold: float | str) -> tuple[Pairs, np.ndarray[Any, Any]]:
-    """Join one part and hold the others against the threshold as well."""
-    main = rarest_part(left, right)
-    try:
-        found = join(left[main], right[main] if right else None, threshold=threshold)
-    except TooManyPairsError as error:
-        if len(left) == 1:
-            raise
-        raise UsageError(
-            f"There are {error.number:,} pairs of samples to look at: too many. "
-            "Raise the threshold, or choose the unit dialogue or turn."
-        ) from error
-    ratios = _ratios(left[main], (right or left)[main], found)
-    for part, (one, other) in enumerate(zip(left, right or left, strict=True)):
-        if part == main:
-            continue
-        shared = shared_tokens(one.offsets, one.tokens, other.offsets, other.tokens, found.first, found.second)
-        sizes = one.sizes[found.first] + other.sizes[found.second]
-        limit = exact_threshold(threshold)
-        is_over = (2 * limit.denominator * shared >= limit.numerator * sizes) & (sizes > 0)
-        ratios = np.minimum(ratios, 2 * shared / np.maximum(sizes, 1))[is_over]
-        found = Pairs(found.first[is_over], found.second[is_over], found.shared[is_over])
-    return found, ratios
-
-
-def rarest_part(left: list[Bags], right: list[Bags] | None) -> int:
-    """The part with the fewest identical bags: "yes" answers ten thousand questions, and few of those are the same."""
-    if len(left) == 1:
-        return 0
-    return int(np.argmin([_identical_pairs(one, right[part] if right else None) for part, one in enumerate(left)]))
-
-
-def _identical_pairs(left: Bags, right: Bags | None) -> int:
-    mine, counts = np.unique(_hashes(left.offsets, left.tokens), return_counts=True)
-    if right is None:
-        return int((counts * (counts - 1) // 2).sum())
-    theirs, others = np.unique(_hashes(right.offsets, right.tokens), return_counts=True)
-    _, here, there = np.intersect1d(mine, theirs, assume_unique=True, return_indices=True)
-    return int((counts[here] * others[there]).sum())
-
-
-def _ratios(one: Bags, other: Bags, found: Pairs) -> np.ndarray[Any, Any]:
-    return np.asarray(2 * found.shared / np.maximum(1, one.sizes[found.first] + other.sizes[found.second]))
-
-
-def shared_tokens(left: Ints, left_tokens: Ranks, right: Ints, right_tokens: Ranks, first: Ints, second: Ints) -> Ints:
-    """How many tokens the bags of each pair share; tokens ascend within a bag, so one walk through both counts them."""
-    shared = np.zeros(len(first), dtype=np.int64)
-    given = (left, left_tokens, right, right_tokens, first, second, shared)
-    in_ranges(len(first), lambda low, high: _share(*given, low, high))
-    return shared
-
-
-# --- Compiled ---------------------------------------------------------------------------------------------------------
-
-
-@numba.njit(cache=True, nogil=True)
-def _share(
-    left: Ints,
-    left_tokens: Ranks,
-    right: Ints,
-    right_tokens: Ranks,
-    first: Ints,
-    second: Ints,
-    shared: Ints,
-    low: int,
-    high: int,
-) -> None:
-    for pair in range(low, high):
-        one, one_end = left[first[pair]], left[first[pair] + 1]
-        other, other_end = right[second[pair]], right[second[pair] + 1]
-        count = 0
-        while one < one_end and other < other_end:
-            difference = left_tokens[one] - right_tokens[other]
-            count += difference == 0
-            one += difference <= 0
-            other += difference >= 0
-        shared[pair] = count
-
-
-@numba.njit(cache=True, nogil=True)
-def _hashes(offsets: Ints, tokens: Ranks) -> Hashes:
-    """A hash of each bag, good enough to guess by; empty bags, which match nothing, all differ."""
-    hashes = np.empty(len(offsets) - 1, dtype=np.uint64)
-    for bag in range(len(hashes)):
-        code = np.uint64(14695981039346656037)
-        for place in range(offsets[bag], offsets[bag + 1]):
-            code = (code ^ np.uint64(tokens[place])) * np.uint64(1099511628211)
-        hashes[bag] = code if offsets[bag] < offsets[bag + 1] else np.uint64(bag)
-    return hashes
+def chosen_dialogues(data: Any, settings: PairsSettings | CleanSettings) -> Any:
+    """The splits that the settings name, or all, and of them at most `limit` dialogues."""
+    if settings.split is not None:
+        data = data.split(*(canonical(name) for name in settings.split.replace(" ", "").split(",")))
+    return data if settings.limit is None else data[: settings.limit]

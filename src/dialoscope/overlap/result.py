@@ -11,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dialoscope.metrics import Pairs, mean_score
-from dialoscope.overlap.responses import score_responses
+from dialoscope.metrics import Resampling, mean_score
+from dialoscope.overlap.engine import Floats, Match, Matches
+from dialoscope.overlap.responses import score_answers
+from dialoscope.overlap.scan import Flags
 from dialoscope.overlap.settings import OverlapSettings
-from dialoscope.overlap.sides import Side
 from dialoscope.record import Score, Scores, by_path, path
 from dialoscope.report import Column, Section, Table
 from dialoscope.report.cell import Cell
@@ -26,34 +27,12 @@ THRESHOLDS = (0.5, 0.6, 0.75, 0.8, 0.9, 0.99)
 CONCERN = 0.01  # share of leaked units from which a benchmark is doubtful
 COLUMNS = {
     "part": "the part of the data that the unit belongs to",
-    "id": "id of the unit; sample and turn ids end in # and the number of the turn",
-    "dialogue": "row of the unit's dialogue in its part, from 0",
+    "id": "id of the unit: of samples and turns the dialogue, #, and the number of the turn",
+    "dialogue": "id of the unit's dialogue",
     "ratio": "highest overlap with a unit of the other side, from 0 to 1",
     "match_id": "id of the first unit of the other side that reaches this ratio; null for none",
     "match": "row of that unit, from 0; -1 for none",
 }
-Floats = np.ndarray[Any, np.dtype[np.float64]]
-Flags = np.ndarray[Any, np.dtype[np.bool_]]
-
-
-@dataclass(frozen=True, eq=False)
-class Matches:
-    """The best match of every measured unit: its ratio, its row (-1 for none) and its id (null for none)."""
-
-    ratio: Floats
-    match: np.ndarray[Any, np.dtype[np.int64]]
-    partners: pa.ChunkedArray
-
-
-@dataclass(frozen=True)
-class Match:
-    """A unit and the one it overlaps with most, as text: one text each, or context and response."""
-
-    id: str
-    partner: str
-    ratio: float
-    texts: tuple[str, ...]
-    partner_texts: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -68,11 +47,11 @@ class OverlapResult(Result):
     measured: tuple[str, ...]  # parts
     unit: str
     is_within: bool
-    n_reference: int
     examples: tuple[Match, ...] = ()
+    reasons: Mapping[str, str] = field(default_factory=dict)  # part -> why it was not measured
+    answers: pa.Table | None = None  # a model's responses, their references, and the number of the dialogue
     responses: Mapping[str, Mapping[str, Score]] = field(default_factory=dict)  # part -> metric -> score
     notes: tuple[str, ...] = ()
-    reason: str | None = None  # why nothing was measured
 
     @property
     def table(self) -> pa.Table:
@@ -107,7 +86,10 @@ class OverlapResult(Result):
 
     def at(self, threshold: float) -> OverlapResult:
         """The same result with another threshold for leaked units; nothing is measured again."""
-        return replace(self, settings=replace(self.settings, leak=threshold))
+        settings = replace(self.settings, leak=threshold)
+        choices = origin_settings(settings, self.unit, str(self.origin.settings.get("measured", "")))
+        changed = replace(self, settings=settings, origin=replace(self.origin, settings=choices))
+        return changed if self.answers is None else changed.with_answers(self.answers)
 
     @kept
     def scores(self) -> Scores:
@@ -125,17 +107,19 @@ class OverlapResult(Result):
                 yield ("responses", part, metric), score
 
     def items(self) -> dict[str, Items]:
-        """Each unit's flag at the threshold, and its ratio."""
-        found = {}
+        """For each unit whether it is over the threshold, whether it is identical, and its ratio."""
+        items = {}
         for part in self.measured:
             rows = self._rows(part)
-            keys = [(each,) for each in rows["id"].to_pylist()]
-            dialogues = [str(each) for each in rows["dialogue"].to_pylist()]
+            keys = [(name,) for name in rows["id"].to_pylist()]
+            dialogues = rows["dialogue"].to_pylist()
             ratio = self._ratios(part)
             leak = f"share_over_{self.settings.leak:g}"
-            found[path("ratio", part, leak)] = Items.mean_of(keys, dialogues, ratio > self.settings.leak)
-            found[path("ratio", part, "mean_ratio")] = Items.mean_of(keys, dialogues, ratio)
-        return found
+            items[path("ratio", part, leak)] = Items.mean_of(
+                keys, dialogues, (ratio > self.settings.leak).astype(float)
+            )
+            items[path("ratio", part, "mean_ratio")] = Items.mean_of(keys, dialogues, ratio)
+        return items
 
     @kept
     def verdicts(self) -> list[Verdict]:
@@ -149,10 +133,10 @@ class OverlapResult(Result):
         text = "" if share.value is None else f"{share.value:.1%} {where} nearly repeat {other}."
         return judge(share, path("ratio", part, f"share_over_{self.settings.leak:g}"), text=text, concern_over=CONCERN)
 
-    def with_responses(self, pairs: Pairs) -> OverlapResult:
+    def with_answers(self, answers: pa.Table) -> OverlapResult:
         """The same result with a model's responses scored on the whole part, its clean units and its leaked units."""
-        responses, notes = score_responses(self, pairs)
-        return replace(self, responses=responses, notes=notes)
+        responses, notes = score_answers(self, answers)
+        return replace(self, answers=answers, responses=responses, notes=notes)
 
     def section(self) -> Section:
         """How much leaks, how it is spread, and which unit matched which."""
@@ -161,13 +145,16 @@ class OverlapResult(Result):
         return section_of(self)
 
     def summary(self) -> Table:
-        """Units over each threshold, by part."""
-        rows: list[list[Cell]] = [
-            [part, f"over {each:g}", self.count_over(each, part), self.share_over(each, part)]
-            for part in self.measured
-            for each in reversed(with_threshold(self.settings.leak))
-        ]
-        return Table(["part", "ratio", f"{self.unit}s", Column("share", ".1%")], rows, "Units by their best overlap")
+        """Identical units and units over each threshold, by part; the responses' scores, where there are any."""
+        scores, rows = self.scores(), list[list[Cell]]()
+        for part in self.measured:
+            counts = {"identical": (self.count_identical(part), "identical_share")}
+            for threshold in reversed(with_threshold(self.settings.leak)):
+                counts[f"over {threshold:g}"] = self.count_over(threshold, part), f"share_over_{threshold:g}"
+            for name, (count, number) in counts.items():
+                share = scores[path("ratio", part, number)]
+                rows.append([part, name, None if part in self.reasons else count, share])
+        return Table(["part", "ratio", f"{self.unit}s", Column("share", ".2%")], rows, "Units by their best overlap")
 
     def example(self) -> str:
         """The closest pair of texts."""
@@ -194,27 +181,35 @@ class OverlapResult(Result):
         return np.asarray(self._rows(part)["ratio"].to_numpy())
 
     def _mean(self, of: Any, part: str) -> Score:
-        if self.reason is not None:
-            return Score.missing(self.reason)
+        if part in self.reasons:
+            return Score.missing(self.reasons[part])
         rows = self._rows(part)
         ratio = np.asarray(rows["ratio"].to_numpy())
-        clusters = np.asarray(rows["dialogue"].to_numpy())
-        return mean_score(of(ratio), clusters=clusters, origin=self.origin)
+        clusters = rows["dialogue"].combine_chunks().dictionary_encode().indices.to_numpy()
+        return mean_score(
+            of(ratio), clusters=clusters, origin=self.origin, resampling=Resampling(seed=self.settings.seed)
+        )
 
 
-def matches_table(part: str, side: Side | None, best: Matches | None) -> pa.Table:
-    """The table of a part's matches; without a side, an empty one."""
-    count = 0 if side is None else len(side)
-    text, number = pa.large_string(), pa.int64()
+def matches_table(part: str, matches: Matches, unit: str) -> pa.Table:
+    """The matches of one part, as COLUMNS say."""
+    text = pa.large_string()
+    ids = matches.ids.cast(text)
     columns: Mapping[str, Any] = {
-        "part": pa.array([part] * count, pa.string()).dictionary_encode().cast(pa.string()),
-        "id": pa.chunked_array([[]], text) if side is None else side.ids.cast(text),
-        "dialogue": pa.array([] if side is None else side.dialogues, number),
-        "ratio": pa.array([] if best is None else best.ratio, pa.float64()),
-        "match_id": pa.chunked_array([[]], text) if best is None else best.partners.cast(text),
-        "match": pa.array([] if best is None else best.match, number),
+        "part": pa.array([part], pa.string()).take(pa.array(np.zeros(len(ids), dtype=np.int64))),
+        "id": ids,
+        "dialogue": ids if unit == "dialogue" else pc.replace_substring_regex(ids, r"#[0-9]+$", ""),
+        "ratio": pa.array(matches.ratio, pa.float64()),
+        "match_id": matches.partners.cast(text),
+        "match": pa.array(matches.match, pa.int64()),
     }
     return documented(pa.table(columns), COLUMNS)
+
+
+def origin_settings(settings: OverlapSettings, unit: str, measured: str) -> dict[str, Any]:
+    """What has to be repeated to get the same numbers: the settings that were changed, and what was measured."""
+    changed = {name: value for name, value in settings.changed().items() if name != "seed"}
+    return {**changed, "unit": unit, "measured": measured}
 
 
 def with_threshold(threshold: float) -> Sequence[float]:

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dialoscope.overlap.engine import Match
 from dialoscope.overlap.responses import units_of_metrics
-from dialoscope.overlap.result import Match, OverlapResult, with_threshold
+from dialoscope.overlap.result import OverlapResult, with_threshold
 from dialoscope.overlap.tokens import REFERENCE, TOKENISERS
 from dialoscope.record import path
 from dialoscope.report import Block, Column, Fact, Facts, Mark, Prose, Section, ShownTurn, Table, Transcript
 from dialoscope.report.cell import Cell
 from dialoscope.report.charts import Axis, histogram, lines
+
+if TYPE_CHECKING:
+    from dialoscope.overlap.clean import Cleaned
+    from dialoscope.overlap.filter import Filtered
 
 LISTED = 50  # matches in the table; matches.parquet has all
 LONGEST = 1500  # characters of a text that are shown
@@ -28,7 +35,7 @@ def section_of(result: OverlapResult) -> Section:
         anchor="overlap",
         question="Does the corpus repeat itself?" if result.is_within else "Is the test set in the training set?",
         blocks=[
-            *(block for part in result.measured if result.reason is None for block in _part_blocks(result, part)),
+            *(block for part in result.measured if part not in result.reasons for block in _part_blocks(result, part)),
             *_responses(result),
             *_closest(result),
             *shown_matches(
@@ -55,7 +62,8 @@ def _part_blocks(result: OverlapResult, part: str) -> Iterator[Block]:
     ]
     if heading:
         yield Prose(f"{measured:,} {units} of {part}.", heading=heading)
-    yield Facts(facts if result.is_within else [*facts, Fact(f"Training {units}", result.n_reference)])
+    n_reference = result.counts["units"]["reference"]
+    yield Facts(facts if result.is_within else [*facts, Fact(f"Training {units}", n_reference)])
     yield from _spread(result, part)
     rows: list[list[Cell]] = [
         [f"over {each:g}", result.count_over(each, part), scores[path("ratio", part, f"share_over_{each:g}")]]
@@ -63,9 +71,11 @@ def _part_blocks(result: OverlapResult, part: str) -> Iterator[Block]:
     ]
     identical = scores[path("ratio", part, "identical_share")]
     rows.append(["identical", result.count_identical(part), identical])
-    note = "Shares over a threshold are strict; identical units have the same words (in context and response)."
+    notes = ["Shares over a threshold are strict; identical units have the same words (in context and response)."]
+    if without_words := result.counts["without_words"].get(part):
+        notes.append(f"{without_words:,} {units} have a text without words; their overlap is 0.")
     caption = f"{units.capitalize()} by their best overlap{f', {part}' if heading else ''}"
-    yield Table(["overlap", units, "share"], rows, caption, notes=[note])
+    yield Table(["overlap", units, "share"], rows, caption, notes=notes)
 
 
 def _spread(result: OverlapResult, part: str) -> Iterator[Block]:
@@ -110,7 +120,7 @@ def responses_table(result: OverlapResult) -> Table:
         [metric, unit, *(result.responses[part][metric] for part in parts)] for metric, unit in units.items()
     ]
     caption = f"Scores of the responses on all units, and at or under and over {result.settings.leak:g}"
-    columns = ["metric", "unit", *(Column(part, ".4g") for part in parts)]
+    columns: list[Column | str] = ["metric", "unit", *(Column(part, ".4g") for part in parts)]
     return Table(columns, rows, caption, notes=result.notes, name="responses")
 
 
@@ -140,5 +150,67 @@ def _turn(name: str, text: str, other: str, words: str) -> ShownTurn:
     cut = TOKENISERS[words]
     shared = set(cut(other))
     shown = text if len(text) <= LONGEST else text[:LONGEST] + "…"
-    found = re.finditer(PIECES[words], shown)
-    return ShownTurn(name, shown, marks=[Mark(*one.span()) for one in found if shared.intersection(cut(one.group()))])
+    pieces = re.finditer(PIECES[words], shown)
+    marks = [Mark(*piece.span()) for piece in pieces if shared.intersection(cut(piece.group()))]
+    return ShownTurn(name, shown, marks=marks)
+
+
+# --- Data that was made -----------------------------------------------------------------------------------------------
+
+
+def cleaned_section(cleaned: Cleaned) -> Section:
+    """A cleaning as a section of a page: what was kept, what was dropped, and for which partner."""
+    counts, settings = cleaned.counts, cleaned.settings
+    rows: list[list[Cell]] = [["dialogues", *cleaned.parts.values()]]
+    for turns, by_split in counts["samples"].items():
+        rows.append([f"samples, context of {turns}", *by_split.values()])
+        rows.append([f"duplicates of those, removed (context of {turns})", *counts["duplicates"][turns].values()])
+    names = ("dialogues", "kept", "dropped", "passes")
+    return Section(
+        title="Cleaned corpus",
+        anchor="clean",
+        question="What is left without near-copies?",
+        blocks=[
+            Facts([Fact(name.capitalize(), counts[name]) for name in names]),
+            Table(["", *cleaned.parts], rows, "The corpus split again", name="splits"),
+            *_drops([row for row in cleaned.ledger() if row["unit"] == "dialogue"], "dialogue"),
+            *shown_matches(cleaned.examples, settings.words, names=("dropped", "partner")),
+        ],
+        lead=f"{counts['kept']:,} of {counts['dialogues']:,} dialogues are kept: no two of them overlap by more than "
+        f"{settings.threshold:g}. {cleaned.used}",
+        origin=cleaned.origin,
+    )
+
+
+def filtered_section(filtered: Filtered) -> Section:
+    """A filtering as a section of a page: what was kept, what was dropped, and for which partner."""
+    counts, settings, unit = filtered.counts, filtered.settings, filtered.result.unit
+    facts = {"Kept": "kept", "Dropped": "dropped", f"Test {unit}s": "measured", f"Training {unit}s": "reference"}
+    return Section(
+        title="Filtered test set",
+        anchor="filter",
+        question="What is left of the test set without its leak?",
+        blocks=[
+            Facts([Fact(name, counts[key]) for name, key in facts.items()]),
+            *_drops(list(filtered.ledger()), unit),
+            *shown_matches(filtered.result.examples, settings.words, names=("dropped", "partner")),
+        ],
+        lead=f"{counts['kept']:,} of {counts['measured']:,} test {unit}s are kept: none overlaps with a training "
+        f"{unit} by more than {settings.threshold:g}. {filtered.used}",
+        origin=filtered.origin,
+    )
+
+
+def _drops(ledger: Sequence[Mapping[str, Any]], unit: str) -> Iterator[Block]:
+    """The dropped items that overlap most."""
+    if not ledger:
+        return
+    text = "The closest first; words that both have are marked below."
+    yield Prose(text, heading="What was dropped, and for which partner")
+    if "pass" in ledger[0]:
+        counts = Counter(row["pass"] for row in ledger)
+        yield Table(["pass", f"{unit}s dropped"], sorted(counts.items()), f"{unit.capitalize()}s dropped in each pass")
+    closest = sorted(ledger, key=lambda row: -row["ratio"])[:LISTED]
+    rows = [[row["id"], row["partner"], row["ratio"], row["reason"]] for row in closest]
+    notes = [f"The closest {LISTED} of {len(ledger):,}; all are in ledger.jsonl."] if len(ledger) > LISTED else []
+    yield Table([unit, "partner", Column("overlap", ".3f"), "reason"], rows, "Dropped", notes=notes)

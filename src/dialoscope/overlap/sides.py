@@ -1,29 +1,21 @@
-"""Whatever is compared, as one kind of thing: units with an id each, and one text or two (context and response).
+"""What is compared: dialogues, turns or samples of a corpus, with an id each, and one text or two (context, response).
 
-A corpus gives dialogues, turns or samples; a list of strings or a column of a data set gives texts; a list of
-(context, response) tuples gives samples. Samples overlap by the least of their two parts, everything else has one part.
+Samples overlap by the smaller ratio of their two parts; dialogues and turns have one part.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dialoscope.corpus import Corpus, Samples, samples
-from dialoscope.corpus.columns import batch_of
-from dialoscope.corpus.hub import is_dataset
-from dialoscope.corpus.load import from_dataset
-from dialoscope.errors import CorpusError, UsageError, unknown_name
-
-if TYPE_CHECKING:
-    import datasets
+from dialoscope.errors import unknown_name
 
 Places = np.ndarray[Any, np.dtype[np.int64]]
 Rows: TypeAlias = Corpus | Samples | pa.Table
@@ -31,89 +23,42 @@ Rows: TypeAlias = Corpus | Samples | pa.Table
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """Units ready to be compared, and what each of them was made of."""
+    """The units of one side of a comparison, and the rows of the data that they were made of."""
 
     name: str  # of the data, with its fingerprint
-    unit: str  # dialogue, turn, sample or text
+    unit: str  # dialogue, turn or sample
     ids: pa.ChunkedArray
     texts: tuple[pa.ChunkedArray, ...]  # one, or context and response
-    dialogues: Places  # the place of the dialogue that each unit belongs to; a text is its own
+    dialogues: Places  # the place of the dialogue that each unit belongs to
     rows: Rows  # a row for each unit
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    def taken(self, places: Places) -> Corpus | pa.Table:
-        """The rows of these units: dialogues as a corpus, samples and texts as a table."""
+    def take(self, places: Places) -> Corpus | pa.Table:
+        """The rows of these units: dialogues as a corpus, turns and samples of longer dialogues as a table."""
         if isinstance(self.rows, Samples):
             chosen = (part[places] for part in (self.rows.dialogue, self.rows.start, self.rows.response))
             return Samples(self.rows.corpus, *chosen).to_table()
         return self.rows.select(places) if isinstance(self.rows, Corpus) else self.rows.take(pa.array(places))
 
 
-Data: TypeAlias = "Corpus | Side | datasets.Dataset | Sequence[str] | Sequence[tuple[str, str]]"
-
-
-def side_of(data: Data, *, unit: str, column: str | None = None, context_turns: int = 1) -> Side:
-    """Units of whatever was given; lists and columns of text say themselves what their units are."""
+def side_of(corpus: Corpus, *, unit: str, context_turns: int = 1) -> Side:
+    """The units of a corpus; dialogues that share an id get names of their own."""
     if unit not in UNITS:
         raise unknown_name("unit", unit, UNITS)
-    if isinstance(data, Side):
-        return data
-    if is_dataset(data) and column is not None:
-        return text_side(_dataset_column(data, column), name="dataset")
-    if not isinstance(data, Corpus) and not is_dataset(data):
-        return _listed(data)
-    corpus = data if isinstance(data, Corpus) else corpus_of(data)
     apart = named_apart(corpus)
     side = UNITS[unit](apart, context_turns)
     return side if apart is corpus else replace(side, name=_named(corpus))
 
 
-def left_out(*given: object) -> dict[str, dict[str, Any]]:
-    """What was not read of these corpora: records by reason, files with theirs; an entry only where there is any."""
-    corpora = [one for one in given if isinstance(one, Corpus)]
-    skipped: Counter[str] = Counter()
-    for counts in {id(one.skipped): one.skipped for one in corpora}.values():  # splits of one corpus share theirs
-        skipped.update(counts)
-    ignored = {file: why for one in corpora for file, why in one.ignored.items()}
-    return {name: found for name, found in (("skipped", dict(skipped)), ("ignored", ignored)) if found}
-
-
-def check_same_form(one: str, parts: int, other: str, other_parts: int) -> None:
-    """Units of one text and samples of two have no overlap with each other."""
-    if parts != other_parts:
-        raise UsageError(
-            f"A {one} and a {other} cannot be compared: one has a context and a response, the other does not. "
-            "Give both sides in the same form, or choose a unit of one text."
-        )
-
-
-def corpus_of(data: Data, *, column: str | None = None) -> Corpus:
-    """Dialogues of whatever was given: a text becomes a dialogue of one turn, a (context, response) one of two."""
-    if isinstance(data, Corpus):
-        return data
-    if is_dataset(data) and column is None:
-        try:
-            return from_dataset(data)
-        except CorpusError as error:
-            raise CorpusError(f"{error}. To compare one column of texts, name it with column=.") from error
-    return _as_dialogues(side_of(data, unit="sample", column=column))
-
-
-def _as_dialogues(side: Side) -> Corpus:
-    if isinstance(side.rows, Corpus):
-        return side.rows
-    width, count = len(side.texts), len(side)
-    columns = [pa.concat_arrays(text.cast(pa.string()).chunks) for text in side.texts]
-    order = np.arange(width * count).reshape(width, count).T.ravel()  # context, response, context, response, …
-    texts = pa.concat_arrays(columns).take(pa.array(order))
-    speakers = pa.array(np.tile([f"speaker {number}" for number in range(1, width + 1)], count), pa.string())
-    ids = pa.concat_arrays(side.ids.cast(pa.string()).chunks)
-    splits = pa.array(np.full(count, "all"), pa.string())
-    offsets = pa.array(np.arange(count + 1) * width, pa.int32())
-    batch = batch_of(ids, splits, offsets, speakers, texts)
-    return Corpus(pa.Table.from_batches([batch]), name=side.name.partition("@")[0])
+def left_out(*corpora: Any) -> dict[str, int]:
+    """What was not read of these corpora, by reason: records, and files that hold no dialogues."""
+    account: Counter[str] = Counter()
+    for corpus in corpora:
+        account.update(corpus.skipped)
+        account.update(f"a file was not read: {why}" for why in corpus.ignored.values())
+    return dict(account)
 
 
 # --- Dialogues that share an id ---------------------------------------------------------------------------------------
@@ -216,94 +161,3 @@ def _numbered(names: pa.ChunkedArray, numbers: Places) -> pa.ChunkedArray:
     written = pa.array(numbers).cast(pa.large_string())
     joined = pc.binary_join_element_wise(names.cast(pa.large_string()), written, pa.scalar("#", pa.large_string()))
     return joined if isinstance(joined, pa.ChunkedArray) else pa.chunked_array([joined])
-
-
-# --- Lists and columns of text ----------------------------------------------------------------------------------------
-
-
-def text_side(
-    texts: pa.ChunkedArray, *, name: str, ids: pa.ChunkedArray | None = None, rows: pa.Table | None = None
-) -> Side:
-    """A column of text; its units are named by their row, from 1, unless they have ids."""
-    if ids is None:
-        ids = _row_numbers(len(texts))
-    rows = pa.table({"id": ids, "text": texts}) if rows is None else rows
-    return Side(f"{name}@{_fingerprint(texts)}", "text", ids, (texts,), np.arange(len(ids)), rows)
-
-
-def _listed(data: Any) -> Side:
-    """Strings, or (context, response) tuples."""
-    if isinstance(data, pa.Array | pa.ChunkedArray):
-        column = pa.chunked_array([data]) if isinstance(data, pa.Array) else data
-        return text_side(checked_texts(column, "texts"), name="texts")
-    if isinstance(data, str) or not isinstance(data, Sequence):
-        raise UsageError(f"{EXPECTED}, found {type(data).__name__}.")
-    if not data:
-        raise UsageError(f"{EXPECTED}, found an empty list.")
-    if isinstance(data[0], str):
-        return text_side(_strings(data), name="texts")
-    wrong = next((one for one in data if not isinstance(one, tuple | list) or len(one) != 2), None)
-    if wrong is not None:
-        raise UsageError(f"{EXPECTED}, found {wrong!r:.40}.")
-    contexts, responses = (_strings([one[part] for one in data]) for part in (0, 1))
-    ids = _row_numbers(len(data))
-    rows = pa.table({"id": ids, "context": contexts, "response": responses})
-    name = f"pairs@{_fingerprint(contexts, responses)}"
-    return Side(name, "sample", ids, (contexts, responses), np.arange(len(ids)), rows)
-
-
-EXPECTED = "Expected a corpus, a data set, a list of strings or a list of (context, response) tuples"
-
-
-def _strings(values: Sequence[Any]) -> pa.ChunkedArray:
-    wrong = next((value for value in values if not isinstance(value, str)), None)
-    if wrong is not None or None in values:
-        raise UsageError(f"{EXPECTED}, found {wrong!r:.40} among the texts.")
-    try:
-        return checked_texts(pa.chunked_array([pa.array(values, pa.large_string())]), "texts")
-    except UnicodeEncodeError as error:
-        raise UsageError(f"Expected texts that UTF-8 can write, found {error.object[error.start]!r}.") from error
-
-
-def _row_numbers(count: int) -> pa.ChunkedArray:
-    return pa.chunked_array([pa.array(np.arange(1, count + 1)).cast(pa.large_string())])
-
-
-def _dataset_column(data: Any, column: str) -> pa.ChunkedArray:
-    if isinstance(data, dict):
-        raise UsageError(f"A column belongs to one split: give dataset['{next(iter(data))}'], not the whole dict.")
-    if column not in data.column_names:
-        raise UsageError(f"No column '{column}' in the data set. Columns: {', '.join(data.column_names)}.")
-    return checked_texts(data.select_columns([column]).with_format("arrow")[:][column], f"column '{column}'")
-
-
-def checked_texts(texts: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
-    """A column that holds a text in every row, or one line about the first row that does not."""
-    checked_type(texts.type, where)
-    for is_wrong, found in ((pc.is_null(texts), "none"), (pc.match_substring(texts, "\0"), "a NUL character")):
-        rows = np.flatnonzero(pc.fill_null(is_wrong, False).to_numpy())
-        if len(rows):
-            raise CorpusError(f"{where}, row {rows[0] + 1}: expected a text, found {found}.")
-    return texts
-
-
-def checked_type(kind: pa.DataType, where: str) -> None:
-    """A column of texts, or one line about what it holds."""
-    if not is_text(kind):
-        raise CorpusError(f"{where}: expected texts, found {kind}. Name another column.")
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds texts."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _fingerprint(*columns: pa.ChunkedArray) -> str:
-    """A short hash of texts, whatever their chunks."""
-    digest = hashlib.sha256()
-    for column in columns:
-        lengths = pc.binary_length(column.cast(pa.large_string())).to_numpy()
-        digest.update(lengths.astype(np.int64).tobytes())
-        for chunk in column.chunks:
-            digest.update("".join(chunk.to_pylist()).encode())
-    return digest.hexdigest()[:12]

@@ -1,33 +1,29 @@
 """What does the encoding of a context know? 18 probe tasks, with controls beside every score.
 
->>> from dialoscope.probe import examine, examples
->>> training, held_out = examples(corpus, split="train"), examples(corpus, split="validation")   # doctest: +SKIP
->>> examine({"mine": model}, training, held_out).result.models["mine"].tasks["RecentTopic"].f1    # doctest: +SKIP
+Names are imported when they are first used.
+
+>>> measure(load("concierge"), models={"mine": "run"}).scores()["mine/RecentTopic/f1"]           # doctest: +SKIP
 """
 
-from dialoscope.probe.examine import Examined, examine
-from dialoscope.probe.examples import Examples, Info, Position, examples
-from dialoscope.probe.measure import Measured, Settings, measure
-from dialoscope.probe.output import write_result
-from dialoscope.probe.result import ProbeResult, summarise
-from dialoscope.probe.tasks import TASKS, Task, chosen_tasks
-from dialoscope.probe.ties import tie_study
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "TASKS",
-    "Examined",
-    "Examples",
-    "Info",
-    "Measured",
-    "Position",
-    "ProbeResult",
-    "Settings",
-    "Task",
-    "chosen_tasks",
-    "examine",
-    "examples",
-    "measure",
-    "summarise",
-    "tie_study",
-    "write_result",
-]
+from dialoscope.lazy import make_lazy
+
+if TYPE_CHECKING:
+    from dialoscope.probe.measure import measure, planned
+    from dialoscope.probe.result import ProbeResult
+    from dialoscope.probe.settings import ProbeSettings
+    from dialoscope.probe.tasks import TASKS, Task
+    from dialoscope.probe.ties import tie_study
+
+__all__ = ["TASKS", "ProbeResult", "ProbeSettings", "Task", "measure", "planned", "tie_study"]
+make_lazy(
+    __name__,
+    {
+        "measure": ("measure", "planned"),
+        "result": ("ProbeResult",),
+        "settings": ("ProbeSettings",),
+        "tasks": ("TASKS", "Task"),
+        "ties": ("tie_study",),
+    },
+)

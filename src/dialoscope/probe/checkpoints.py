@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,24 +26,25 @@ class Choice:
     value: float
 
 
-def checkpoints(run: Path, wanted: str) -> dict[str, Path]:
+def checkpoints(run: Path, wanted: Sequence[str]) -> dict[str, Path]:
     """The checkpoints of a run, by name: `all`, names, or `by:COLUMN`, the best epoch by a column of its log.
 
-    >>> checkpoints(Path("run"), "untrained,by:bleu_2,last")      # doctest: +SKIP
+    >>> checkpoints(Path("run"), ["untrained", "by:bleu_2", "last"])      # doctest: +SKIP
     """
     epochs = sorted(path.name for path in run.glob("epoch-*") if path.is_dir())
     there = [name for name in ("untrained", *epochs, "best", "last") if (run / name).is_dir()]
     if not there:
         raise UsageError(f"{run}: expected a folder of dialoscope train with its checkpoints, found none.")
-    if wanted == "all":
-        return {name: run / name for name in ("untrained", *epochs) if name in there}
-    found = {}
-    for name in filter(None, wanted.replace(" ", "").split(",")):
-        place = best_epoch(run, name.removeprefix(BY)).checkpoint if name.startswith(BY) else name
-        if place not in there:
-            raise UsageError(f"{run} has no checkpoint '{place}'; it has {', '.join(there)}.")
-        found[name] = run / place
-    return found
+    folders: dict[str, Path] = {}
+    for name in wanted:
+        if name == "all":
+            folders |= {each: run / each for each in ("untrained", *epochs) if each in there}
+            continue
+        folder = best_epoch(run, name.removeprefix(BY)).checkpoint if name.startswith(BY) else name
+        if folder not in there:
+            raise UsageError(f"{run} has no checkpoint '{folder}'; it has {', '.join(there)}.")
+        folders[name] = run / folder
+    return folders
 
 
 def choices(run: Path) -> dict[str, Choice]:

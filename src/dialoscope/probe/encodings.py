@@ -1,6 +1,6 @@
 """Encodings of contexts, computed once: kept under a name made of the model, the contexts and the cut.
 
-While they are made they are portions, so that a killed run goes on where it was; once all are there, one file, which is
+While they are made they are portions, so that an interrupted run resumes; once all are there, one file, which is
 mapped: its numbers are read from the disk where they are used, and need not fit into memory.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from dialoscope.errors import UsageError
 from dialoscope.files import whole_file
 from dialoscope.model.protocol import Context, DialogueModel, Floats
 from dialoscope.probe.examples import Examples
+from dialoscope.progress import Progress
 from dialoscope.record import version
 
 AT_ONCE = 4096  # contexts handed to a model at a time, and kept as one portion
@@ -28,7 +29,6 @@ WHOLE = "whole.npy"
 # numbers would be taken for new ones.
 ENCODING = 2
 UNREADABLE = (ValueError, OSError, EOFError)  # what a damaged file says; it is made anew
-Progress = Callable[[int, int], None]  # contexts done, contexts in all
 
 
 def encode(
@@ -43,15 +43,15 @@ def encode(
     contexts = examples.contexts(tokens)
     watch = progress or (lambda done, total: None)
     if cache is None:
-        return np.concatenate([_made(model, some) for _, some in _portions(contexts, watch)])
-    place = cache / _key(model, examples, tokens)
+        return np.concatenate([_made(model, portion) for _, portion in _portions(contexts, watch)])
+    folder = cache / _key(model, examples, tokens)
     with suppress(*UNREADABLE):
-        found = _mapped(place / WHOLE)
-        if len(found) == len(contexts):
+        whole = _mapped(folder / WHOLE)
+        if len(whole) == len(contexts):
             watch(len(contexts), len(contexts))
-            return found
+            return whole
     return _joined(
-        place, [_kept(model, some, place / f"{first:09d}.npy") for first, some in _portions(contexts, watch)]
+        folder, [_kept(model, portion, folder / f"{first:09d}.npy") for first, portion in _portions(contexts, watch)]
     )
 
 
@@ -79,24 +79,24 @@ def _kept(model: DialogueModel, contexts: Sequence[Context], path: Path) -> Floa
     return _mapped(path)
 
 
-def _joined(place: Path, portions: Sequence[Floats]) -> Floats:
+def _joined(folder: Path, portions: Sequence[Floats]) -> Floats:
     """All portions as one file; those of their own are deleted once it is there."""
     shape = sum(map(len, portions)), portions[0].shape[1]
-    with whole_file(place / WHOLE) as unfinished, unfinished.open("wb") as file:
+    with whole_file(folder / WHOLE) as unfinished, unfinished.open("wb") as file:
         header = {"descr": np.lib.format.dtype_to_descr(portions[0].dtype), "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, header)
         for portion in portions:
             portion.tofile(file)
-    for path in place.glob("[0-9]*.npy"):
+    for path in folder.glob("[0-9]*.npy"):
         path.unlink(missing_ok=True)  # another process may have been first
-    return _mapped(place / WHOLE)
+    return _mapped(folder / WHOLE)
 
 
 def _mapped(path: Path) -> Floats:
     """What is in a file, read where it is used."""
     # Torch warns of arrays that cannot be written; what is written to a copy (`c`) never reaches the file.
-    found: Floats = np.load(path, mmap_mode="c", allow_pickle=False)
-    return found
+    array: Floats = np.load(path, mmap_mode="c", allow_pickle=False)
+    return array
 
 
 def _key(model: DialogueModel, examples: Examples, tokens: int | None) -> str:

@@ -1,4 +1,4 @@
-"""From dialogues to positions: every place where an answer is due, and what the annotation says of it.
+"""From dialogues to positions: every turn that is a response, and what the annotation says of it.
 
 A position's context is everything before the response. Of an annotated corpus, only the system's responses are
 positions, for states and acts are written for those; of any other, every turn from the second on is a response.
@@ -73,7 +73,7 @@ class Examples:
     @property
     def dialogues(self) -> list[str]:
         """The dialogue of each position."""
-        return [one.dialogue for one in self.positions]
+        return [position.dialogue for position in self.positions]
 
     @cached_property
     def fingerprint(self) -> str:
@@ -81,37 +81,40 @@ class Examples:
         digest = hashlib.sha256()
         read = hashlib.sha256()
         before: tuple[str, ...] = ()
-        for one in self.positions:
+        for position in self.positions:
             # Contexts of one dialogue grow at their end: each turn is read once, or long dialogues take minutes.
-            if len(one.context) < len(before) or not all(map(is_, before, one.context)):
+            if len(position.context) < len(before) or not all(map(is_, before, position.context)):
                 read, before = hashlib.sha256(), ()
-            for turn in one.context[len(before) :]:
+            for turn in position.context[len(before) :]:
                 read.update(f"{_who(turn)}\x1f{turn}\x1e".encode())
             digest.update(read.digest())
-            before = one.context
+            before = position.context
         return digest.hexdigest()[:12]
 
     @cached_property
     def texts(self) -> list[str]:
         """A hash of each dialogue that has positions: all that was said in it, the last response included."""
         asked = set(self.dialogues)
-        said = (one.texts for one in self.corpus if one.id in asked)
-        return [hashlib.sha256("\x1e".join(texts).encode()).hexdigest()[:16] for texts in said]
+        return [
+            hashlib.sha256("\x1e".join(dialogue.texts).encode()).hexdigest()[:16]
+            for dialogue in self.corpus
+            if dialogue.id in asked
+        ]
 
     def contexts(self, tokens: int | None) -> list[tuple[str, ...]]:
         """Contexts as models get them: their last so many tokens."""
         if tokens is not None and tokens < 1:
             raise UsageError(f"A context is cut to one token or more, found {tokens}; None keeps all of it.")
         if tokens is None:
-            return [one.context for one in self.positions]
-        return [last_tokens(one.context, tokens) for one in self.positions]
+            return [position.context for position in self.positions]
+        return [last_tokens(position.context, tokens) for position in self.positions]
 
 
 def examples(corpus: Corpus, *, split: str | None = None) -> Examples:
     """The positions of a corpus, or of one of its splits."""
     part = corpus if split is None else corpus.split(split)
-    found = _annotations(part)
-    is_response = said_by(part, "assistant") if found & {"state", "acts"} else None
+    annotations = _annotations(part)
+    is_response = said_by(part, "assistant") if annotations & {"state", "acts"} else None
     positions: list[Position] = []
     base = 0
     for dialogue in part:
@@ -121,7 +124,7 @@ def examples(corpus: Corpus, *, split: str | None = None) -> Examples:
         base += count
     if not positions:
         raise UsageError(f"{corpus.name}: expected {_wanting(part)}.")
-    return Examples(part, positions, found)
+    return Examples(part, positions, annotations)
 
 
 def _wanting(corpus: Corpus) -> str:
@@ -135,10 +138,10 @@ def _wanting(corpus: Corpus) -> str:
 
 def _annotations(corpus: Corpus) -> frozenset[str]:
     """Which annotations are anywhere in a corpus."""
-    found: set[str] = set()
+    labels: set[str] = set()
     for dialogue in corpus:
-        found.update(dialogue.labels, *(turn.labels for turn in dialogue.turns))
-    return frozenset(found.intersection(ANNOTATIONS))
+        labels.update(dialogue.labels, *(turn.labels for turn in dialogue.turns))
+    return frozenset(labels.intersection(ANNOTATIONS))
 
 
 def _positions(dialogue: Dialogue, is_assistant: list[bool] | None) -> Iterator[Position]:
@@ -146,18 +149,18 @@ def _positions(dialogue: Dialogue, is_assistant: list[bool] | None) -> Iterator[
     texts = [_said(turn, is_assistant is not None and is_assistant[i]) for i, turn in enumerate(dialogue.turns)]
     empty = Position(dialogue.id, (), goal=_goal(dialogue))
     before = empty
-    for place in range(1, len(texts)):
-        if is_assistant is None or is_assistant[place]:
-            now = _position(before, dialogue, place)
-            yield replace(now, context=tuple(texts[:place]))
+    for number in range(1, len(texts)):
+        if is_assistant is None or is_assistant[number]:
+            now = _position(before, dialogue, number)
+            yield replace(now, context=tuple(texts[:number]))
             before = now
 
 
-def _position(before: Position, dialogue: Dialogue, place: int) -> Position:
-    query, response = dialogue.turns[place - 1], dialogue.turns[place]
-    given = response.labels.get("state", query.labels.get("state"))
-    state = before.state if given is None else _state(given)
-    recent = frozenset(info for info in state - before.state if not _is_respelt(info, before.state, given))
+def _position(before: Position, dialogue: Dialogue, number: int) -> Position:
+    query, response = dialogue.turns[number - 1], dialogue.turns[number]
+    annotated = response.labels.get("state", query.labels.get("state"))
+    state = before.state if annotated is None else _state(annotated)
+    recent = frozenset(info for info in state - before.state if not _is_respelt(info, before.state, annotated))
     return replace(
         before,
         state=state,
@@ -169,21 +172,21 @@ def _position(before: Position, dialogue: Dialogue, place: int) -> Position:
     )
 
 
-def _state(given: Mapping[str, Mapping[str, Sequence[str]]]) -> State:
+def _state(annotated: Mapping[str, Mapping[str, Sequence[str]]]) -> State:
     """What a state holds; of several spellings of a value the first one."""
     return frozenset(
         Info(domain_of(domain), slot, values[0].strip().lower())
-        for domain, slots in given.items()
+        for domain, slots in annotated.items()
         for slot, values in slots.items()
         if values
     )
 
 
-def _is_respelt(info: Info, before: State, given: Mapping[str, Mapping[str, Sequence[str]]]) -> bool:
+def _is_respelt(info: Info, before: State, annotated: Mapping[str, Mapping[str, Sequence[str]]]) -> bool:
     """Whether an earlier value is among the spellings of this one: then nothing new was given."""
     spellings = {
         value.strip().lower()
-        for domain, slots in given.items()
+        for domain, slots in annotated.items()
         if domain_of(domain) == info.domain
         for value in slots.get(info.slot, ())
     }
@@ -235,7 +238,7 @@ def last_tokens(context: Sequence[str], tokens: int) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1 << 16)
 def _starts(text: str) -> tuple[int, ...]:
-    return tuple(found.start() for found in TOKEN.finditer(text))
+    return tuple(match.start() for match in TOKEN.finditer(text))
 
 
 def _tail(turn: str, start: int) -> str:

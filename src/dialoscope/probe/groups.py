@@ -9,30 +9,30 @@ import numpy as np
 from dialoscope.metrics import Resampling
 from dialoscope.metrics.bootstrap import score
 from dialoscope.metrics.statistic import Clusters, FloatArray, Sums, ratio
-from dialoscope.probe.labels import f1_parts
-from dialoscope.probe.measure import Answered
+from dialoscope.probe.labels import Answered, f1_parts
 from dialoscope.record import Origin, Score
 
 GROUPS = ("easy", "medium", "hard")
+ALL = "all"  # the group of all tasks
 
 
 def group_scores(
     own: Answered, difficulty: Mapping[str, str], *, dialogues: Sequence[str], origin: Origin, resampling: Resampling
 ) -> dict[str, Score]:
     """The mean F1 of each group's tasks. All tasks of a dialogue are drawn, or left out, together."""
-    found: dict[str, Score] = {}
-    for group in GROUPS:
-        names = [name for name in own if difficulty.get(name) == group and own[name].all.any()]
-        said = {"group": group, "tasks": len(names), "metric": "mean-micro-f1"}
-        where = origin.having(**said)
+    scores: dict[str, Score] = {}
+    for group in (*GROUPS, ALL):
+        names = [name for name in own if group in (ALL, difficulty.get(name)) and own[name].all.any()]
+        where = origin.having(group=group, tasks=len(names), metric="mean-micro-f1")
         if not names:
-            found[group] = Score.missing(f"no {group} task was probed", signature=where.signature)
+            reason = "no task was probed" if group == ALL else f"no {group} task was probed"
+            scores[group] = Score.missing(reason, signature=where.signature)
             continue
         items = np.concatenate([np.stack(f1_parts(own[name].all), axis=1) for name in names], axis=1)  # (n, 2 · tasks)
         clusters = Clusters.of(dialogues, n=len(items))
         mean = Sums.over(items, mean_ratio, clusters=clusters, undefined="nothing was asked", bounds=(0.0, 1.0))
-        found[group] = score(mean, resampling=resampling, origin=where)
-    return found
+        scores[group] = score(mean, resampling=resampling, origin=where)
+    return scores
 
 
 def mean_ratio(sums: FloatArray) -> FloatArray:
@@ -42,4 +42,4 @@ def mean_ratio(sums: FloatArray) -> FloatArray:
     array([0.625])
     """
     parts = sums.reshape(len(sums), -1, 2)
-    return np.asarray(np.mean([ratio(parts[:, place]) for place in range(parts.shape[1])], axis=0))
+    return np.asarray(np.mean([ratio(parts[:, column]) for column in range(parts.shape[1])], axis=0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +38,7 @@ class Labels:
 
 def labels_of(name: str, task: Task, labeller: Labeller, training: Examples, held_out: Examples) -> Labels:
     """Label both splits; the classes are those of the training split."""
-    first, second = ([_named(labeller(one), task) for one in part.positions] for part in (training, held_out))
+    first, second = ([_named(labeller(position), task) for position in part.positions] for part in (training, held_out))
     counts = Counter(label for labels in first for label in labels)
     classes = tuple(sorted(counts, key=lambda label: (-counts[label], label)))
     numbers = {label: number for number, label in enumerate(classes)}
@@ -51,8 +51,8 @@ def labels_of(name: str, task: Task, labeller: Labeller, training: Examples, hel
 
 def _named(labels: Iterable[str], task: Task) -> list[str]:
     """Labels in a fixed order; the empty set is a label as well, and a value that is spelt like it is put in quotes."""
-    found = sorted(f"'{label}'" if label == NONE and task.is_multi else label for label in labels)
-    return found or [NONE] if task.is_multi else found[:1]
+    ordered = sorted(f"'{label}'" if label == NONE and task.is_multi else label for label in labels)
+    return ordered or [NONE] if task.is_multi else ordered[:1]
 
 
 def _targets(rows: Sequence[Sequence[str]], numbers: dict[str, int], *, is_multi: bool) -> Targets:
@@ -71,7 +71,7 @@ def majority(labels: Labels) -> Targets:
     if isinstance(codes, np.ndarray):
         return Targets(np.full(len(labels.held_out), np.bincount(codes).argmax(), dtype=np.int64), len(labels.classes))
     sets = np.split(codes.indices, codes.indptr[1:-1])
-    rows = Counter(tuple(one.tolist()) for one in sets)
+    rows = Counter(tuple(answer.tolist()) for answer in sets)
     most = max(rows, key=lambda row: (rows[row], row))
     return _always(most, labels)
 
@@ -86,16 +86,16 @@ def constant(labels: Labels) -> Targets:
     if isinstance(codes, np.ndarray):
         return majority(labels)
     right = np.cumsum(np.bincount(codes.indices, minlength=len(labels.classes)))  # the most frequent class is the first
-    said = len(labels.training) * np.arange(1, len(labels.classes) + 1)
-    return _always(range(1 + int((2 * right / (said + codes.nnz)).argmax())), labels)
+    named = len(labels.training) * np.arange(1, len(labels.classes) + 1)
+    return _always(range(1 + int((2 * right / (named + codes.nnz)).argmax())), labels)
 
 
 def _always(answer: Sequence[int], labels: Labels) -> Targets:
     """The same set to every held-out position."""
     count, classes = len(labels.held_out), len(labels.classes)
     ends, columns = np.arange(count + 1) * len(answer), np.tile(np.array(answer, dtype=np.int64), count)
-    said = sparse.csr_array((np.ones(len(columns), dtype=bool), columns, ends), shape=(count, classes))
-    return Targets(said, classes)
+    sets = sparse.csr_array((np.ones(len(columns), dtype=bool), columns, ends), shape=(count, classes))
+    return Targets(sets, classes)
 
 
 def shuffled(targets: Targets, rng: np.random.Generator) -> Targets:
@@ -112,14 +112,40 @@ def hits(labels: Labels, answers: Targets, *, has_none: bool = True) -> Floats:
 
 
 def _hits_of_sets(labels: Labels, answers: Targets, *, has_none: bool) -> Floats:
-    truth, said = (sparse.csr_array(one.codes, dtype=np.int64) for one in (labels.held_out, answers))
+    truth, named = (sparse.csr_array(targets.codes, dtype=np.int64) for targets in (labels.held_out, answers))
     unseen = labels.unseen if has_none else labels.unseen - labels.unseen_none
     if not has_none and labels.none is not None:
         kept = np.flatnonzero(np.arange(len(labels.classes)) != labels.none)
-        truth, said = truth[:, kept], said[:, kept]
-    right = truth.multiply(said).sum(axis=1)
-    parts = right, said.sum(axis=1) - right, truth.sum(axis=1) - right + unseen
+        truth, named = truth[:, kept], named[:, kept]
+    right = truth.multiply(named).sum(axis=1)
+    parts = right, named.sum(axis=1) - right, truth.sum(axis=1) - right + unseen
     return np.stack([np.asarray(part, dtype=np.float64).ravel() for part in parts], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelCounts:
+    """How the labels of a task are spread over training positions (Figure 3 of the paper)."""
+
+    labels: int
+    positions: int
+    leading: tuple[tuple[str, int], ...]  # the most frequent labels, with the number of positions that have them
+    entropy: float  # bits
+    unseen: int  # held-out labels that training never had
+
+
+def count_labels(labels: Labels, *, most: int) -> LabelCounts:
+    """Count the labels of the training split, and name the most frequent."""
+    codes = labels.training.codes
+    numbers = np.bincount(codes if isinstance(codes, np.ndarray) else codes.indices, minlength=len(labels.classes))
+    shares = numbers[numbers > 0] / numbers.sum()
+    counted = Counter(dict(zip(labels.classes, numbers.tolist(), strict=True)))
+    return LabelCounts(
+        len(labels.classes),
+        len(labels.training),
+        tuple(counted.most_common(most)),
+        float(-(shares * np.log2(shares)).sum()),
+        int(labels.unseen.sum()),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +154,9 @@ class Hits:
 
     all: Floats
     without_none: Floats | None  # None of single-label tasks
+
+
+Answered = Mapping[str, Hits]  # by task
 
 
 def hits_of(labels: Labels, answers: Targets) -> Hits:

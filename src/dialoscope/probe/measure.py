@@ -1,170 +1,181 @@
 """What encodings know: one classifier for each task on a model's encodings, beside what it takes to be impressed.
 
-Fit on the training split's positions, scored on the held-out ones. Every model stands beside its controls: the most
-frequent answer, the best one that never changes, the context's bag of words, the same structure untrained, and the same
-classifier taught shuffled labels of other positions, which is what chance gives.
+Classifiers learn from the training split's positions and are scored on the held-out ones. Every model stands beside its
+controls: the most frequent answer, the best one that never changes, the context's bag of words, the same structure
+untrained, and the same classifier taught shuffled labels of other positions, which is what chance gives.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 from zlib import crc32
 
 import numpy as np
+import pyarrow as pa
 
+from dialoscope.corpus import Corpus
+from dialoscope.corpus.split import Parts, split_for
 from dialoscope.errors import UsageError
 from dialoscope.model.protocol import DialogueModel
 from dialoscope.model.protocol import Floats as Features
 from dialoscope.probe.encodings import encode
-from dialoscope.probe.examples import Examples
-from dialoscope.probe.labels import Hits, Labels, constant, hits_of, labels_of, majority, shuffled
+from dialoscope.probe.examples import Examples, examples
+from dialoscope.probe.labels import Answered, Labels, constant, hits_of, labels_of, majority, shuffled
+from dialoscope.probe.models import models_to_probe
 from dialoscope.probe.pictures import Picture, colouring, picture
+from dialoscope.probe.result import COLUMNS, Dialogues, ProbeResult
+from dialoscope.probe.scores import Tested, score_all
+from dialoscope.probe.settings import ProbeSettings
 from dialoscope.probe.targets import Targets
-from dialoscope.probe.tasks import SO_FAR, TASKS, Task, rule_of
+from dialoscope.probe.tasks import SO_FAR, Task, chosen_tasks, rule_of
 from dialoscope.probe.words import bags_of_words
+from dialoscope.progress import Progress, Stages
+from dialoscope.record import Origin
+from dialoscope.report.result import documented, skipped
+from dialoscope.settings import with_options
 
-LOG = logging.getLogger(__name__)
-CLASSIFIERS = ("logistic", "mlp")
-OWN = "model"  # what a model itself answers, among its controls
-Progress = Callable[[int, int], None]  # steps done, steps in all: contexts encoded and labels learnt
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How models are probed."""
-
-    classifier: Literal["logistic", "mlp"] = "logistic"
-    context_tokens: int | None = 100
-    is_scaled: bool = False  # divide all encodings by one number, so that models of other scales are penalised alike
-    topics_so_far: bool = False  # NumAllTopics and IsMultiTopic of the context, not of the whole dialogue
-    has_controls: bool = True  # those that need a classifier of their own; answers that never change cost nothing
-    seed: int = 0  # of shuffled labels, untrained weights and the perceptron
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON and signatures have it; what is as usual is left out."""
-        usual = Settings()
-        return {"classifier": self.classifier} | {
-            key: value for key, value in asdict(self).items() if value != getattr(usual, key) and key != "seed"
-        }
-
-
-class Predictor(Protocol):
-    """A fitted classifier of one task."""
-
-    def predict(self, features: Features, *, device: str = "cpu") -> Targets:
-        """The answer to each row."""
-        ...
-
-
-Answered = Mapping[str, Hits]  # by task
-
-
-@dataclass(frozen=True, eq=False)
-class Probed:
-    """One model: how its encodings and its controls answered."""
-
-    name: str  # as the caller calls it
-    identity: str  # its own name, with a fingerprint of its weights
-    width: int
-    settings: Mapping[str, Any]  # how it reads, where it says so: layer, pooling and the like
-    own: Answered
-    controls: Mapping[str, Answered]
-    picture: Picture
-    undecided: Mapping[str, int] = field(default_factory=dict)  # labels not converged: of `model` and of each control
-    why_no_untrained: str | None = None
-    spread: float = 1.0  # the mean standard deviation of the encodings' numbers
-
-
-@dataclass(frozen=True)
-class Dialogues:
-    """How many dialogues are learnt from and scored on, and how many of the latter are learnt from as well."""
-
-    training: int
-    held_out: int
-    shared: int
-
-    @property
-    def told(self) -> str:
-        """What to know of those that are shared."""
-        count = f"{self.shared:,} of {self.held_out:,} held-out dialogues {'is' if self.shared == 1 else 'are'}"
-        return f"{count} in the training split as well, word for word, and may make scores too high: leave them out."
-
-
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """All models on all tasks that the corpus can carry."""
-
-    labels: Mapping[str, Labels]
-    skipped: Mapping[str, str]  # task -> why
-    models: Sequence[Probed]
-    training: Examples
-    held_out: Examples
-    dialogues: Dialogues
-
-
-@dataclass(frozen=True, eq=False)
-class Bench:
-    """What all models share: positions, labels, settings, and somebody who watches."""
-
-    training: Examples
-    held_out: Examples
-    labels: Mapping[str, Labels]
-    settings: Settings
-    device: str
-    cache: Path | None
-    advance: Callable[[int], None]
-    picture_by: str  # the task whose labels colour pictures
-
-    def encodings(self, model: DialogueModel) -> tuple[Features, Features]:
-        """Of both splits."""
-        first, second = (self._encoded(model, part) for part in (self.training, self.held_out))
-        if not self.settings.is_scaled:
-            return first, second
-        scale = np.float32(first.std(axis=0, dtype=np.float64).mean() or 1.0)
-        return first / scale, second / scale
-
-    def _encoded(self, model: DialogueModel, part: Examples) -> Features:
-        done = 0
-
-        def watch(now: int, _: int) -> None:
-            nonlocal done
-            self.advance(now - done)
-            done = now
-
-        return encode(model, part, tokens=self.settings.context_tokens, cache=self.cache, progress=watch)
+PICTURES = 6  # models that get a picture of their encodings; of more, the first and the last
 
 
 def measure(
-    models: Mapping[str, DialogueModel],
-    training: Examples,
-    held_out: Examples,
+    corpus: Corpus,
     *,
-    tasks: Mapping[str, Task] = TASKS,
-    settings: Settings | None = None,
-    picture_by: str | None = None,
-    device: str = "cpu",
-    cache: Path | None = None,
+    against: Mapping[str, Corpus] | None = None,
+    settings: ProbeSettings | None = None,
+    models: Mapping[str, Any] | None = None,
+    work: str | Path | None = None,
     progress: Progress | None = None,
-) -> Measured:
-    """Probe every model on every task that the corpus can carry."""
-    settings = settings or Settings()
-    dialogues = check_apart(training, held_out)
-    labels, skipped = label_all(tasks, training, held_out, settings)
-    if not models or not labels:
-        why = "; ".join(f"{name} {reason}" for name, reason in skipped.items())
-        raise UsageError(f"Nothing to probe: {why}." if models else "Give at least one model to probe.")
-    colour = colouring(labels, skipped, picture_by)
-    if dialogues.shared:
-        LOG.warning(dialogues.told)
-    total = _steps(len(models), training, held_out, labels, settings)
-    bench = Bench(training, held_out, labels, settings, device, cache, _counter(total, progress), colour)
-    shared = _shared_controls(bench)
-    probed = [_probe(name, model, bench, shared) for name, model in models.items()]
-    return Measured(labels, skipped, probed, training, held_out, dialogues)
+    **options: Any,
+) -> ProbeResult:
+    """Probe every model on every task that the corpus can carry; the first model is compared with each other one.
+
+    Classifiers learn from encodings of the training split's contexts and are scored on the validation split by
+    micro-F1 (Parthasarathi et al. 2020). A corpus of one split is split 80/10/10. With `work`, encodings are kept
+    there, so that an interrupted run resumes and another classifier does not encode again.
+
+    >>> measure(load("concierge"), models={"mine": "run"}, tasks=["RecentTopic"])                # doctest: +SKIP
+    """
+    settings = with_options(settings, ProbeSettings, options)
+    probes = models_to_probe(models, settings, is_quiet=progress is None)
+    sides = sides_of(corpus, against, settings)
+    training, held_out = sides.training, sides.held_out
+    tasks = chosen_tasks(settings.tasks)
+    labels, not_probed = label_all(tasks, training, held_out, topics_so_far=settings.topics_so_far)
+    if not labels:
+        raise UsageError(f"Nothing to probe: {'; '.join(f'{name} {why}' for name, why in not_probed.items())}.")
+    coloured_by = labels[colouring(labels, not_probed, settings.picture_by)]
+    device = device_for(settings)
+    probes.check_names()
+
+    stages = Stages(progress, _steps(len(probes), sides, labels, settings))
+    fit = partial(fit_classifiers, settings=settings, device=device, stages=stages)
+    answer = partial(answers_of, labels=labels, device=device)
+    encodings = partial(encodings_of, training=training, held_out=held_out, settings=settings, work=work, stages=stages)
+
+    controls = shared_controls(labels, training, held_out, settings=settings, fit=fit, answer=answer)
+    probed = {
+        name: probe_model(
+            name, probes.open(name), labels, coloured_by=coloured_by, settings=settings,
+            encodings=encodings, fit=fit, answer=answer,
+        )
+        for name in probes
+    }  # fmt: skip
+
+    origin = _origin(corpus, sides, probed, settings)
+    scored = score_all(
+        {name: each.tested for name, each in probed.items()},
+        {name: each.tasks for name, each in controls.items()},
+        labels,
+        dialogues=held_out.dialogues,
+        origin=origin,
+        settings=settings,
+    )
+    pictures = [each.picture for each in probed.values()]
+    return ProbeResult(
+        settings=settings,
+        parts=sides.sizes,
+        used=sides.used,
+        counts=_counts(corpus, sides, not_probed, controls, probed, settings),
+        origin=origin,
+        models=scored.models,
+        controls=scored.controls,
+        tasks=scored.tasks,
+        dialogues=sides.dialogues,
+        positions=_positions(probed, held_out),
+        pictures=tuple(pictures if len(pictures) <= PICTURES else (pictures[0], pictures[-1])),
+        checkpoints={run: tuple(by) for run, by in probes.runs.items()},
+        chosen={f"{run}@{name}": at for run, by in probes.runs.items() for name, at in by.items() if name != at},
+        choices=probes.choices,
+    )
+
+
+def planned(
+    corpus: Corpus,
+    *,
+    settings: ProbeSettings | None = None,
+    models: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Count what `measure` would do: the models, the positions of both splits, and the contexts to encode."""
+    settings = with_options(settings, ProbeSettings, options)
+    probes = models_to_probe(models, settings)
+    sides = sides_of(corpus, None, settings)
+    positions = len(sides.training) + len(sides.held_out)
+    return {
+        "models": list(probes),
+        "training_positions": len(sides.training),
+        "held_out_positions": len(sides.held_out),
+        "contexts_to_encode": len(probes) * positions * (2 if settings.controls else 1),
+        "used": sides.used,
+    }
+
+
+# --- Dialogues --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """The positions that classifiers learn from, and those that they are scored on."""
+
+    training: Examples
+    held_out: Examples
+    dialogues: Dialogues
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    used: str = ""
+
+
+def sides_of(corpus: object, against: Mapping[str, Any] | None, settings: ProbeSettings) -> Sides:
+    """The positions of the training and the validation split, or of the splits that the settings name."""
+    if not isinstance(corpus, Corpus):
+        hint = "Load it with dialoscope.load, or make one of dialogues with Corpus.of."
+        raise UsageError(f"probe measures a Corpus, found {type(corpus).__name__}. {hint}")
+    if against:
+        raise UsageError("probe compares with no other corpus: leave against out.")
+    parts = split_for(
+        corpus,
+        alone="split",
+        split=settings.split,
+        usual="validation",
+        train_split=settings.train_split,
+        limit=settings.limit,
+        seed=settings.seed,
+    )
+    taught = parts.reference if settings.train_limit is None else parts.reference[: settings.train_limit]
+    training, held_out = examples(taught), examples(parts.measured)
+    return Sides(training, held_out, check_apart(training, held_out), *_account(parts, taught))
+
+
+def _account(parts: Parts, taught: Corpus) -> tuple[Mapping[str, int], str]:
+    """How many dialogues were used for what, as numbers and as a sentence."""
+    if len(taught) == len(parts.reference):
+        return parts.sizes, parts.used
+    name = next(iter(parts.sizes))  # the training split comes first
+    used = f"{parts.used} Learnt from: the first {len(taught):,} training dialogues."
+    return {**parts.sizes, name: len(taught)}, used
 
 
 def check_apart(training: Examples, held_out: Examples) -> Dialogues:
@@ -179,19 +190,20 @@ def check_apart(training: Examples, held_out: Examples) -> Dialogues:
 
 
 def label_all(
-    tasks: Mapping[str, Task], training: Examples, held_out: Examples, settings: Settings
+    tasks: Mapping[str, Task], training: Examples, held_out: Examples, *, topics_so_far: bool = False
 ) -> tuple[dict[str, Labels], dict[str, str]]:
     """Labels by task, and why a task has none."""
-    found, skipped = {}, {}
+    labels, not_probed = {}, {}
+    annotations = training.annotations & held_out.annotations
     for name, task in tasks.items():
-        if settings.topics_so_far and name in SO_FAR:
+        if topics_so_far and name in SO_FAR:
             task = replace(task, labels=SO_FAR[name], needs=("state",))
         try:
-            rule = rule_of(task, training, training.annotations & held_out.annotations)
-            found[name] = _asked(labels_of(name, task, rule, training, held_out))
+            rule = rule_of(task, training, annotations)
+            labels[name] = _asked(labels_of(name, task, rule, training, held_out))
         except UsageError as error:
-            skipped[name] = str(error)
-    return found, skipped
+            not_probed[name] = str(error)
+    return labels, not_probed
 
 
 def _asked(labels: Labels) -> Labels:
@@ -201,100 +213,252 @@ def _asked(labels: Labels) -> Labels:
     return labels
 
 
-class _Learnt(NamedTuple):
-    """What classifiers answer, and how many of their labels had not converged."""
+# --- Encodings and classifiers ----------------------------------------------------------------------------------------
 
-    answered: Answered
+
+class Classifier(Protocol):
+    """A fitted classifier of one task."""
+
+    def predict(self, features: Features, *, device: str = "cpu") -> Targets:
+        """The answer to each row."""
+        ...
+
+
+class Answers(NamedTuple):
+    """What classifiers answer to held-out positions, and how many of their labels had not converged."""
+
+    tasks: Answered
     undecided: int = 0
 
 
-def _probe(name: str, model: DialogueModel, bench: Bench, shared: Mapping[str, _Learnt]) -> Probed:
-    first, second = bench.encodings(model)
-    targets = [one.training for one in bench.labels.values()]
-    wrong = [_shuffled(name, one, bench) for name, one in bench.labels.items()] if bench.settings.has_controls else []
-    fitted = _fit(first, [*targets, *wrong], bench)
-    found = {OWN: _answered(fitted[: len(targets)], second, bench), **shared}
-    reason = None
-    if wrong:
-        found["shuffled"] = _answered(fitted[len(targets) :], second, bench)
-        try:
-            found["untrained"] = _untrained(model, bench)
-        except UsageError as error:
-            reason = str(error)
-    undecided = {what: one.undecided for what, one in found.items() if one.undecided}
-    own, controls = found.pop(OWN).answered, {what: one.answered for what, one in found.items()}
-    settings = dict(getattr(model, "settings", {}))
-    spread = float(first.std(axis=0, dtype=np.float64).mean())
-    seen = picture(name, second, bench.labels[bench.picture_by], np.random.default_rng(bench.settings.seed))
-    return Probed(name, model.name, first.shape[1], settings, own, controls, seen, undecided, reason, spread)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Probed:
+    """One model: what classifiers read from its encodings, and from those of its controls."""
+
+    answers: Mapping[str, Answers]  # own, shuffled, untrained
+    identity: str  # the model's own name, with a fingerprint of its weights
+    width: int
+    reading: Mapping[str, Any]  # how it reads, where it says so: layer, pooling and the like
+    picture: Picture
+    why_no_untrained: str | None
+    spread: float  # the mean standard deviation of the encodings' numbers
+
+    @property
+    def tested(self) -> Tested:
+        """The model as it is scored."""
+        controls = {name: self.answers[name].tasks for name in ("untrained", "shuffled") if name in self.answers}
+        own = self.answers["own"].tasks
+        return Tested(own, controls, self.identity, self.width, self.reading, self.why_no_untrained, self.spread)
 
 
-def _shuffled(name: str, labels: Labels, bench: Bench) -> Targets:
-    """By the task's name, so that what else is asked changes nothing."""
-    return shuffled(labels.training, np.random.default_rng([bench.settings.seed, crc32(name.encode())]))
+Encode = Callable[[DialogueModel], tuple[Features, Features]]
+Fit = Callable[[Features, Sequence[Targets]], Sequence[Classifier]]
+Answer = Callable[[Sequence[Classifier], Features], Answers]
 
 
-def _untrained(model: DialogueModel, bench: Bench) -> _Learnt:
-    from dialoscope.model.untrained import untrained
-
-    return _learnt(*bench.encodings(untrained(model, seed=bench.settings.seed)), bench)
-
-
-def _shared_controls(bench: Bench) -> dict[str, _Learnt]:
-    """Controls that need no model."""
-    found = {
-        control: _Learnt({name: hits_of(one, answer(one)) for name, one in bench.labels.items()})
-        for control, answer in (("majority", majority), ("constant", constant))
+def shared_controls(
+    labels: Mapping[str, Labels],
+    training: Examples,
+    held_out: Examples,
+    *,
+    settings: ProbeSettings,
+    fit: Fit,
+    answer: Answer,
+) -> dict[str, Answers]:
+    """Controls that need no model: answers that never change, and the same classifier on bags of words."""
+    controls = {
+        "majority": Answers({name: hits_of(each, majority(each)) for name, each in labels.items()}),
+        "constant": Answers({name: hits_of(each, constant(each)) for name, each in labels.items()}),
     }
-    if bench.settings.has_controls:
-        tokens = bench.settings.context_tokens
-        bags = bags_of_words(bench.training.contexts(tokens), bench.held_out.contexts(tokens))
-        found["bag_of_words"] = _learnt(*bags, bench)
-    return found
+    if settings.controls:
+        tokens = settings.context_tokens or None
+        learnt, asked = bags_of_words(training.contexts(tokens), held_out.contexts(tokens))
+        controls["bag_of_words"] = answer(fit(learnt, [each.training for each in labels.values()]), asked)
+    return controls
 
 
-def _learnt(first: Features, second: Features, bench: Bench) -> _Learnt:
-    """What classifiers make of features, from the true labels."""
-    fitted = _fit(first, [one.training for one in bench.labels.values()], bench)
-    return _answered(fitted, second, bench)
+def probe_model(
+    name: str,
+    model: DialogueModel,
+    labels: Mapping[str, Labels],
+    *,
+    coloured_by: Labels,
+    settings: ProbeSettings,
+    encodings: Encode,
+    fit: Fit,
+    answer: Answer,
+) -> Probed:
+    """Fit classifiers on a model's encodings, on the same with shuffled labels, and on those of untrained weights."""
+    targets = [each.training for each in labels.values()]
+    wrong = [_shuffled(task, each, settings.seed) for task, each in labels.items()] if settings.controls else []
+    learnt, asked = encodings(model)
+    fitted = fit(learnt, [*targets, *wrong])
+    answers = {"own": answer(fitted[: len(targets)], asked)}
+    why_no_untrained = None
+    if settings.controls:
+        answers["shuffled"] = answer(fitted[len(targets) :], asked)
+        try:
+            first, second = encodings(_untrained(model, settings.seed))
+            answers["untrained"] = answer(fit(first, targets), second)
+        except UsageError as error:
+            why_no_untrained = str(error)
+    return Probed(
+        answers=answers,
+        identity=model.name,
+        width=learnt.shape[1],
+        reading=dict(getattr(model, "settings", {})),
+        picture=picture(name, asked, coloured_by, np.random.default_rng(settings.seed)),
+        why_no_untrained=why_no_untrained,
+        spread=float(learnt.std(axis=0, dtype=np.float64).mean()),
+    )
 
 
-def _fit(features: Features, targets: Sequence[Targets], bench: Bench) -> Sequence[Predictor]:
-    fitted: Sequence[Predictor]
-    if bench.settings.classifier == "mlp":
+def device_for(settings: ProbeSettings) -> str:
+    """Where models and classifiers run."""
+    from dialoscope.model.loading import choose_device, require_torch
+
+    require_torch("Probing")
+    return choose_device(settings.device)
+
+
+def encodings_of(
+    model: DialogueModel,
+    *,
+    training: Examples,
+    held_out: Examples,
+    settings: ProbeSettings,
+    work: str | Path | None = None,
+    stages: Stages,
+) -> tuple[Features, Features]:
+    """A model's encodings of both splits' contexts; scaled, the training split's spread by 1."""
+    tokens, cache = settings.context_tokens or None, None if work is None else Path(work)
+    learnt, asked = (
+        encode(model, part, tokens=tokens, cache=cache, progress=stages.next()) for part in (training, held_out)
+    )
+    if not settings.scaled:
+        return learnt, asked
+    scale = np.float32(learnt.std(axis=0, dtype=np.float64).mean() or 1.0)
+    return learnt / scale, asked / scale
+
+
+def fit_classifiers(
+    features: Features, targets: Sequence[Targets], *, settings: ProbeSettings, device: str, stages: Stages
+) -> Sequence[Classifier]:
+    """One classifier for each task, all of them fitted together."""
+    fitted: Sequence[Classifier]
+    if settings.classifier == "mlp":
         from dialoscope.probe.perceptron import fit_perceptron
 
-        fitted = fit_perceptron(features, targets, seed=bench.settings.seed, device=bench.device)
+        fitted = fit_perceptron(features, targets, seed=settings.seed, device=device)
     else:
         from dialoscope.probe.logistic import fit_logistic
 
-        fitted = fit_logistic(features, targets, device=bench.device)
-    bench.advance(sum(one.classes for one in targets))
+        fitted = fit_logistic(features, targets, device=device)
+    classes = sum(each.classes for each in targets)
+    stages.next()(classes, classes)
     return fitted
 
 
-def _answered(fitted: Sequence[Predictor], features: Features, bench: Bench) -> _Learnt:
-    both = zip(bench.labels.items(), fitted, strict=True)
-    said = {name: hits_of(one, each.predict(features, device=bench.device)) for (name, one), each in both}
+def answers_of(
+    fitted: Sequence[Classifier], features: Features, *, labels: Mapping[str, Labels], device: str
+) -> Answers:
+    """What classifiers answer, held against the labels."""
+    hits = {
+        name: hits_of(each, classifier.predict(features, device=device))
+        for (name, each), classifier in zip(labels.items(), fitted, strict=True)
+    }
     # Perceptrons stop when their loss stalls and have no optimum to be short of.
-    undecided = sum(int((~np.asarray(one.is_converged)).sum()) for one in fitted if hasattr(one, "is_converged"))
-    return _Learnt(said, undecided)
+    undecided = sum(int((~np.asarray(each.is_converged)).sum()) for each in fitted if hasattr(each, "is_converged"))
+    return Answers(hits, undecided)
 
 
-def _steps(models: int, training: Examples, held_out: Examples, labels: Mapping[str, Labels], how: Settings) -> int:
-    contexts, classes = len(training) + len(held_out), sum(len(one.classes) for one in labels.values())
-    if not how.has_controls:
+def _shuffled(name: str, labels: Labels, seed: int) -> Targets:
+    """By the task's name, so that what else is asked changes nothing."""
+    return shuffled(labels.training, np.random.default_rng([seed, crc32(name.encode())]))
+
+
+def _untrained(model: DialogueModel, seed: int) -> DialogueModel:
+    from dialoscope.model.untrained import untrained
+
+    return untrained(model, seed=seed)
+
+
+def _steps(models: int, sides: Sides, labels: Mapping[str, Labels], settings: ProbeSettings) -> int:
+    """Steps of progress: contexts encoded and labels learnt."""
+    contexts = len(sides.training) + len(sides.held_out)
+    classes = sum(len(each.classes) for each in labels.values())
+    if not settings.controls:
         return models * (contexts + classes)
     return models * (2 * contexts + 3 * classes) + classes
 
 
-def _counter(total: int, progress: Progress | None) -> Callable[[int], None]:
-    done = 0
+# --- What a result has besides scores ---------------------------------------------------------------------------------
 
-    def advance(steps: int) -> None:
-        nonlocal done
-        done = min(total, done + steps)
-        if progress is not None:
-            progress(done, total)
 
-    return advance
+def _origin(corpus: Corpus, sides: Sides, probed: Mapping[str, Probed], settings: ProbeSettings) -> Origin:
+    """What has to be repeated to get the same numbers."""
+    changed = {
+        key: ",".join(map(str, value)) if isinstance(value, tuple) else value
+        for key, value in settings.changed().items()
+        if key != "seed"
+    }
+    measured, taught = sides.held_out.corpus, sides.training.corpus
+    named = {
+        "classifier": settings.classifier,
+        "context_tokens": settings.context_tokens or "all",
+        "measured": f"{measured.name}@{measured.fingerprint}",
+        "taught": f"{taught.name}@{taught.fingerprint}",
+        "models": ",".join(f"{name}={each.identity}" for name, each in probed.items()),
+    }
+    return Origin(f"{corpus.name}@{corpus.fingerprint}", {**changed, **named}, settings.seed)
+
+
+def _counts(
+    corpus: Corpus,
+    sides: Sides,
+    not_probed: Mapping[str, str],
+    controls: Mapping[str, Answers],
+    probed: Mapping[str, Probed],
+    settings: ProbeSettings,
+) -> dict[str, Any]:
+    """What was not measured or only in part: tasks, dialogues, starts of contexts, labels that did not converge."""
+    held_out, tokens = sides.held_out, settings.context_tokens
+    tasks: dict[str, int] = {}
+    for reason in not_probed.values():
+        tasks[f"task: {reason}"] = tasks.get(f"task: {reason}", 0) + 1
+    cut = sum(
+        short != each.context for short, each in zip(held_out.contexts(tokens or None), held_out.positions, strict=True)
+    )
+    left_out = {
+        "dialogue without a response": len(held_out.corpus) - len(held_out.texts),
+        f"context cut to its last {tokens} tokens": cut,
+    }
+    undecided = {name: each.undecided for name, each in controls.items() if each.undecided} | {
+        name if kind == "own" else f"{name} ({kind})": answers.undecided
+        for name, each in probed.items()
+        for kind, answers in each.answers.items()
+        if answers.undecided
+    }
+    return {
+        **skipped(corpus.skipped, tasks, left_out),
+        "tasks_not_probed": dict(not_probed),
+        "labels_not_converged": undecided,
+        "dialogues_in_both_splits": sides.dialogues.shared,
+    }
+
+
+def _positions(probed: Mapping[str, Probed], held_out: Examples) -> pa.Table:
+    """Right, too many and missing labels of every position, so that scores can be computed again (COLUMNS)."""
+    dialogues = pa.array(held_out.dialogues, pa.string())
+    turns = pa.array([len(each.context) for each in held_out.positions], pa.int32())
+    parts = []
+    for name, each in probed.items():
+        for task, hits in each.answers["own"].tasks.items():
+            named = {"model": name, "task": task}
+            columns = {key: pa.array([value] * len(held_out), pa.string()) for key, value in named.items()}
+            numbers = {
+                key: pa.array(column.astype("int32"))
+                for key, column in zip(("right", "too_many", "missing"), hits.all.T, strict=True)
+            }
+            parts.append(pa.table({**columns, "dialogue": dialogues, "turn": turns, **numbers}))
+    return documented(pa.concat_tables(parts), COLUMNS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,12 +20,22 @@ PREFERRED = ("RecentTopic", "UtteranceLoc")  # what colours a picture, the first
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """Where some of a model's encodings lie, by label, and how much of their variance the two directions hold."""
+    """Where some of a model's encodings lie, with their labels."""
 
     model: str
     task: str
-    points: Mapping[str, Sequence[tuple[float, float]]]
-    share: float  # of the variance, in the two directions together
+    labels: tuple[str, ...]  # the most frequent first
+    label: Ints  # (points,) number of each point's label, from 0
+    coordinates: Floats  # (points, 2)
+    share: float  # of the encodings' variance that lies in these two directions
+
+    @property
+    def points(self) -> dict[str, list[tuple[float, float]]]:
+        """The points of each label."""
+        points: dict[str, list[tuple[float, float]]] = {name: [] for name in self.labels}
+        for label, (x, y) in zip(self.label.tolist(), self.coordinates.tolist(), strict=True):
+            points[self.labels[label]].append((x, y))
+        return points
 
 
 def colouring(labels: Mapping[str, Labels], skipped: Mapping[str, str], wanted: str | None) -> str:
@@ -45,10 +55,9 @@ def picture(model: str, encodings: Features, labels: Labels, rng: np.random.Gene
     points, share = main_directions(encodings, chosen)
     names = _names(labels, chosen)
     common = [name for name, _ in Counter(names).most_common(NAMED)]
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in common}
-    for name, (x, y) in zip(names, points.tolist(), strict=True):
-        found.setdefault(name if name in common else OTHERS, []).append((x, y))
-    return Picture(model, labels.name, found, share)
+    names = [name if name in common else OTHERS for name in names]
+    shown = tuple(dict.fromkeys([*common, *names]))
+    return Picture(model, labels.name, shown, np.array([shown.index(name) for name in names]), points, share)
 
 
 def main_directions(encodings: Features, chosen: Ints) -> tuple[Floats, float]:

@@ -1,123 +1,167 @@
-"""What was found: micro-F1 of every model on every task, with its interval and its controls, and the groups' means."""
+"""The result of probing: micro-F1 of every model and control on every task, with intervals, and means of groups."""
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import ClassVar
 
-from dialoscope.errors import UsageError
-from dialoscope.metrics import Comparison, Resampling, compare_ratios, correct, ratio_score
-from dialoscope.probe.groups import group_scores
-from dialoscope.probe.labels import Floats, Labels, f1_parts
-from dialoscope.probe.measure import OWN, Answered, Dialogues, Measured, Probed, Settings
+import numpy as np
+import pyarrow as pa
+
+from dialoscope.metrics import Comparison
+from dialoscope.probe.checkpoints import Choice
+from dialoscope.probe.labels import LabelCounts
+from dialoscope.probe.pictures import Picture
 from dialoscope.probe.seeds import Pooled, runs_of, spreads
-from dialoscope.probe.selection import Choices, Selected, selected
-from dialoscope.record import Origin, Score
+from dialoscope.probe.selection import Selected, selected
+from dialoscope.probe.settings import ProbeSettings
+from dialoscope.record import Score, Scores, by_path, path
+from dialoscope.report import Section, Table
+from dialoscope.report.items import Items
+from dialoscope.report.result import Result, documented, kept
+from dialoscope.report.verdict import Verdict, judge_count
 
-EASY_ABOVE, MEDIUM_ABOVE = 0.50, 0.25  # untrained F1, as the paper has it
+RANKS = 10  # most frequent labels of a task that are kept
 SMALL = 0.3  # standard deviation of encodings below which a penalty of 1 decides what is read
+ALPHA = 0.05
 CONTROLS = ("majority", "constant", "bag_of_words", "untrained", "shuffled")
-TO_BEAT = ("bag_of_words", "constant")  # what an encoding must be better than before it is said to know more
-Grouping = Literal["paper", "own"]
+GROUP_PART = "{} tasks"  # a part of paths that no task is called
+COUNT = "tasks_above_baselines"
+NO_CONTROLS = "the bag of words, which a model has to beat, was not measured (controls = false)"
+COLUMNS = {
+    "model": "name of the model",
+    "task": "name of the probe task",
+    "dialogue": "id of the position's dialogue",
+    "turn": "turns of the context, before the response",
+    "right": "labels that the classifier names and the annotation has",
+    "too_many": "labels that the classifier names and the annotation lacks",
+    "missing": "labels that the annotation has and the classifier does not name",
+}
 
 
-@dataclass(frozen=True, eq=False)
-class TaskResult:
-    """One model on one task."""
+@dataclass(frozen=True)
+class Dialogues:
+    """How many dialogues are learnt from and scored on, and how many of the latter are learnt from as well."""
 
-    f1: Score
-    controls: Mapping[str, Score]
-    without_none: Mapping[str, Score]  # of sets, the model and its controls where the empty set counts for nothing
-    above_both: Comparison | None  # the model minus the better of its bag of words and the best constant answer
-    labels: int  # that training has
-    unseen: int  # held-out labels that it lacks; they count as misses
+    training: int
+    held_out: int
+    shared: int
 
     @property
-    def selectivity(self) -> float | None:
-        """How far the model is above what the same classifier gets from shuffled labels."""
-        control = self.controls.get("shuffled")
-        if control is None or control.value is None or self.f1.value is None:
-            return None
-        return self.f1.value - control.value
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
-        shown: dict[str, Any] = {
-            "f1": self.f1.value,
-            "interval": self.f1.interval,
-            "controls": {name: score.value for name, score in self.controls.items()},
-            "control_intervals": {name: score.interval for name, score in self.controls.items()},
-            "selectivity": self.selectivity,
-            "n": self.f1.n,
-            "labels": self.labels,
-            "unseen": self.unseen,
-            "signature": self.f1.signature,
-        }
-        if self.f1.interval_reason:
-            shown["interval_reason"] = self.f1.interval_reason
-        if self.without_none:
-            shown["f1_without_none"] = self.without_none[OWN].value
-            shown["without_none"] = {name: score.to_dict() for name, score in self.without_none.items()}
-        if self.above_both is not None:
-            shown["against_bag_and_constant"] = self.above_both.to_dict()
-        return shown
+    def warning(self) -> str:
+        """What to know of those that are shared."""
+        count = f"{self.shared:,} of {self.held_out:,} held-out dialogues {'is' if self.shared == 1 else 'are'}"
+        return f"{count} in the training split as well, word for word, and may make scores too high: leave them out."
 
 
 @dataclass(frozen=True, eq=False)
-class ModelResult:
-    """One model on all tasks."""
+class TaskFacts:
+    """A task on this corpus: its family, its difficulty group, and how its labels are spread."""
 
-    tasks: Mapping[str, TaskResult]
-    groups: Mapping[str, Score]  # the mean F1 of their tasks
-    identity: str
-    width: int
-    undecided: Mapping[str, int] = field(default_factory=dict)  # labels not converged: of `model` and of each control
+    family: str
+    difficulty: str  # empty where no model could be made untrained
+    counts: LabelCounts
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Scored:
+    """The scores of a model or a control."""
+
+    f1: Mapping[str, Score]  # by task
+    without_none: Mapping[str, Score]  # of sets: where the empty set counts for nothing
+    groups: Mapping[str, Score]  # the mean F1 of easy, medium, hard and all tasks
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ModelScores(Scored):
+    """One model: its scores, those of its own controls, and its comparisons."""
+
+    controls: Mapping[str, Scored]  # untrained, shuffled
+    above_both: Mapping[str, Comparison]  # task -> the model minus the better of bag of words and constant answer
+    as_baseline: tuple[str, ...]  # tasks on which it is right and wrong exactly where one of these two is
+    against_first: Mapping[str, Comparison]  # task -> the first model minus this one
+    identity: str  # its own name, with a fingerprint of its weights
+    width: int  # numbers in an encoding
     why_no_untrained: str | None = None
     spread: float = 1.0  # the mean standard deviation of the encodings' numbers
 
     @property
+    def above(self) -> list[str]:
+        """Tasks on which the model surely beats its bag of words and the best constant answer."""
+        return [
+            task
+            for task, test in self.above_both.items()
+            if (test.difference.value or 0) > 0 and test.p_holm is not None and test.p_holm < ALPHA
+        ]
+
+    @property
+    def not_above(self) -> list[str]:
+        """Tasks on which it surely does not: the difference's interval ends at 0 or below, or the answers are equal."""
+        intervals = {task: test.difference.interval for task, test in self.above_both.items()}
+        below = [task for task, interval in intervals.items() if interval is not None and interval[1] <= 0]
+        return [task for task in intervals if task in below or task in self.as_baseline]
+
+    @property
     def silent(self) -> list[str]:
         """Tasks on which the classifier found nothing to say."""
-        return [name for name, one in self.tasks.items() if one.f1.value == 0]
+        return [name for name, score in self.f1.items() if score.value == 0]
 
     @property
     def is_too_small(self) -> bool:
-        """Whether a penalty on weights may be why nothing was found."""
-        return bool(self.silent) and self.spread < SMALL
+        """Whether a penalty on weights may be why nothing was read; encodings that are all alike are not helped."""
+        return bool(self.silent) and 0 < self.spread < SMALL
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
-        tasks = {name: one.to_dict() for name, one in self.tasks.items()}
-        shown: dict[str, Any] = {
-            "tasks": tasks, "groups": {name: one.value for name, one in self.groups.items()},
-            "group_intervals": {name: one.interval for name, one in self.groups.items()},
-            "model": self.identity, "features": self.width, "spread": self.spread,
-        }  # fmt: skip
-        more = {"not_converged": dict(self.undecided)} if self.undecided else {}
-        return {**shown, **more, **({"untrained": self.why_no_untrained} if self.why_no_untrained else {})}
+    @property
+    def count_above(self) -> Score:
+        """On how many tasks the model beats both baselines; the interval's end adds those that no test decides."""
+        tested = len(self.above_both)
+        if not tested:
+            return Score.missing(NO_CONTROLS)
+        surely = len(self.above)
+        return Score(surely, tested, (surely, max(surely, tested - len(self.not_above))))
+
+    def selectivity(self, task: str) -> float | None:
+        """How far the model is above what the same classifier gets from shuffled labels."""
+        control = self.controls["shuffled"].f1[task].value if "shuffled" in self.controls else None
+        value = self.f1[task].value
+        return None if control is None or value is None else value - control
 
 
-@dataclass(frozen=True, eq=False)
-class ProbeResult:
-    """All models on all tasks, and how the others differ from the first."""
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class ProbeResult(Result):
+    """All models on all tasks, their controls, and how the others differ from the first model."""
 
-    models: Mapping[str, ModelResult]
-    skipped: Mapping[str, str]
-    difficulty: Mapping[str, str]  # task -> group
-    comparisons: Mapping[str, Mapping[str, Comparison]]  # model -> task -> first model minus this one
-    origin: Origin
+    instrument: ClassVar[str] = "probe"
+    settings_class: ClassVar[type[ProbeSettings]] = ProbeSettings
+
+    settings: ProbeSettings
+    models: Mapping[str, ModelScores]
+    controls: Mapping[str, Scored]  # those that need no model: majority, constant, bag_of_words
+    tasks: Mapping[str, TaskFacts]
     dialogues: Dialogues
-    about: Mapping[str, Any] = field(default_factory=dict)
-    selection: Mapping[str, Mapping[str, Selected]] = field(default_factory=dict)  # run -> metric of its log
+    positions: pa.Table  # COLUMNS
+    pictures: tuple[Picture, ...] = ()
+    checkpoints: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # run -> its checkpoints in order
+    chosen: Mapping[str, str] = field(default_factory=dict)  # model -> the epoch that `best` or `by:METRIC` is
+    choices: Mapping[str, Mapping[str, Choice]] = field(default_factory=dict)  # run -> metric of its log
+
+    @property
+    def table(self) -> pa.Table:
+        """One row for each model, task and held-out position (COLUMNS)."""
+        return documented(self.positions, COLUMNS)
 
     @property
     def first(self) -> str:
         """The model that the others are compared with."""
         return next(iter(self.models))
+
+    @property
+    def not_probed(self) -> Mapping[str, str]:
+        """Tasks that the corpus cannot carry, and why."""
+        reasons: Mapping[str, str] = self.counts["tasks_not_probed"]
+        return reasons
 
     @cached_property
     def pooled(self) -> dict[str, Pooled]:
@@ -125,184 +169,101 @@ class ProbeResult:
         return {name: self._pooled(runs) for name, runs in runs_of(self.models).items()}
 
     def _pooled(self, runs: Sequence[str]) -> Pooled:
-        found = [self.models[run] for run in runs]
-        tasks = spreads([{name: task.f1.value for name, task in one.tasks.items()} for one in found])
-        groups = spreads([{name: score.value for name, score in one.groups.items()} for one in found])
+        scored = [self.models[run] for run in runs]
+        tasks = spreads([{name: score.value for name, score in each.f1.items()} for each in scored])
+        groups = spreads([{name: score.value for name, score in each.groups.items()} for each in scored])
         return Pooled(tuple(runs), tasks, groups)
+
+    @property
+    def selection(self) -> dict[str, dict[str, Selected]]:
+        """Of runs whose checkpoints were probed: the one that each metric of the training log chooses."""
+        return selected(list(self.models), self.choices)
+
+    def control(self, model: str, name: str, task: str) -> Score | None:
+        """A control's score on a task, beside a model; None where it was not measured."""
+        scored = self.controls.get(name) or self.models[model].controls.get(name)
+        return None if scored is None else scored.f1[task]
+
+    @kept
+    def scores(self) -> Scores:
+        """Micro-F1 of every model and control on every task, means of groups, and how many tasks beat the baselines."""
+        return by_path(self._named_scores())
+
+    def _named_scores(self) -> Iterator[tuple[tuple[str, str, str], Score]]:
+        for name, model in self.models.items():
+            yield from _scored(name, model)
+            for task, reason in self.not_probed.items():
+                yield (name, task, "f1"), Score.missing(reason)
+            yield (name, GROUP_PART.format("all"), COUNT), model.count_above
+            for control, scored in model.controls.items():
+                yield from _scored(f"{name} ({control})", scored)
+            if model.why_no_untrained is not None:
+                for task in self.tasks:
+                    yield (f"{name} (untrained)", task, "f1"), Score.missing(model.why_no_untrained)
+        for name, scored in self.controls.items():
+            yield from _scored(name, scored)
+        for name, pooled in self.pooled.items():
+            subject = f"{name} (mean of {len(pooled.runs)} runs)"
+            parts = {**pooled.tasks, **{GROUP_PART.format(group): spread for group, spread in pooled.groups.items()}}
+            for part, spread in parts.items():
+                reason = f"over runs, not dialogues; their standard deviation is {spread.deviation:.4g}"
+                yield (subject, part, "f1"), Score(spread.mean, spread.n, interval_reason=reason)
+                yield (subject, part, "f1_deviation"), Score(spread.deviation, spread.n, interval_reason="over runs")
+
+    def items(self) -> dict[str, Items]:
+        """What each position adds to micro-F1: 2 right over 2 right + too many + missing."""
+        items, size = {}, len(self.positions) // max(1, len(self.models) * len(self.tasks))
+        for block, (name, task) in enumerate((name, task) for name in self.models for task in self.tasks):
+            rows = self.positions.slice(block * size, size).to_pydict()
+            right, too_many, missing = (np.array(rows[key], float) for key in ("right", "too_many", "missing"))
+            keys = [(dialogue, str(turn)) for dialogue, turn in zip(rows["dialogue"], rows["turn"], strict=True)]
+            items[path(name, task, "f1")] = Items(keys, rows["dialogue"], 2 * right, 2 * right + too_many + missing)
+        return items
+
+    @kept
+    def verdicts(self) -> list[Verdict]:
+        """On how many tasks each model beats the baselines."""
+        return [self._judged(name, model) for name, model in self.models.items()]
+
+    def _judged(self, name: str, model: ModelScores) -> Verdict:
+        count = model.count_above
+        doubt = f"its encodings are small numbers (standard deviation {model.spread:.2g}), of which the classifier's "
+        return judge_count(
+            count,
+            path(name, GROUP_PART.format("all"), COUNT),
+            text=f"{name} beats the bag-of-words and constant baselines on {count.value} of {count.n} tasks.",
+            against=path("bag_of_words", GROUP_PART.format("all"), "f1"),
+            doubt=f"{doubt}penalty leaves little; scale them (scaled = true)" if model.is_too_small else None,
+        )
 
     @property
     def advice(self) -> list[str]:
         """What to know before a score of 0 is blamed on a model."""
         return [
-            f"Nothing was read from {name} on {len(one.silent)} of {len(one.tasks)} tasks. Its encodings are small "
-            f"numbers (standard deviation {one.spread:.2g}), of which a penalty leaves little: try --scaled "
+            f"Nothing was read from {name} on {len(model.silent)} of {len(model.f1)} tasks. Its encodings are small "
+            f"numbers (standard deviation {model.spread:.2g}), of which a penalty leaves little: try --scaled "
             "(in a study: scaled = true)."
-            for name, one in self.models.items()
-            if one.is_too_small
+            for name, model in self.models.items()
+            if model.is_too_small
         ]
 
-    def to_dict(self) -> dict[str, Any]:
-        """What `--json` prints."""
-        shown: dict[str, Any] = {
-            "models": {name: one.to_dict() for name, one in self.models.items()},
-            "skipped": dict(self.skipped),
-            "difficulty": dict(self.difficulty),
-            "dialogues": asdict(self.dialogues),
-        }
-        if self.comparisons:
-            compared = {name: {one: c.to_dict() for one, c in by.items()} for name, by in self.comparisons.items()}
-            shown |= {"compared_with": self.first, "comparisons": compared}
-        if self.pooled:
-            shown["pooled"] = {name: one.to_dict() for name, one in self.pooled.items()}
-        if self.selection:
-            shown["selection"] = {
-                run: {metric: one.to_dict() for metric, one in by.items()} for run, by in self.selection.items()
-            }
-        return {**shown, **self.about}
+    def section(self) -> Section:
+        """What each model's encodings know, beside its controls."""
+        from dialoscope.probe.section import section_of
+
+        return section_of(self)
+
+    def summary(self) -> Table:
+        """Scores beside their controls: of one model, of several side by side, or of many by their means."""
+        from dialoscope.probe.section import summary_of
+
+        return summary_of(self)
 
 
-def summarise(
-    measured: Measured,
-    *,
-    settings: Settings | None = None,
-    grouping: Grouping = "paper",
-    resampling: Resampling | None = None,
-    about: Mapping[str, Any] | None = None,
-    choices: Choices | None = None,
-) -> ProbeResult:
-    """Scores, intervals over dialogues, groups, and paired tests against the first model.
-
-    choices: of runs whose checkpoints were probed, what each metric of the log chooses.
-    """
-    settings, how = settings or Settings(), resampling or Resampling()
-    corpus = measured.held_out.corpus
-    taught = measured.training.corpus
-    learnt = {"taught": f"{taught.name}@{taught.fingerprint}", "context_tokens": settings.context_tokens or "all"}
-    origin = Origin(f"{corpus.name}@{corpus.fingerprint}", {**settings.to_dict(), **learnt}, settings.seed)
-    found = {one.name: _tasks(one, measured, origin, how) for one in measured.models}
-    difficulty = _difficulty(measured.labels, found, grouping)
-    models = {
-        one.name: ModelResult(
-            found[one.name],
-            _groups(one, difficulty, measured, origin, how),
-            one.identity,
-            one.width,
-            one.undecided,
-            one.why_no_untrained,
-            one.spread,
-        )
-        for one in measured.models
-    }
-    compared = _compared(measured, origin, how)
-    chosen = selected(models, choices or {})
-    return ProbeResult(models, measured.skipped, difficulty, compared, origin, measured.dialogues, about or {}, chosen)
-
-
-def _tasks(one: Probed, measured: Measured, origin: Origin, how: Resampling) -> dict[str, TaskResult]:
-    has_bag = "bag_of_words" in one.controls
-    above = correct({name: _above_both(one, name, measured, origin, how) for name in measured.labels if has_bag})
-    return {
-        name: _task(name, labels, one, measured, origin, how, above.get(name))
-        for name, labels in measured.labels.items()
-    }
-
-
-def _above_both(one: Probed, name: str, measured: Measured, origin: Origin, how: Resampling) -> Comparison:
-    """The model against both that it has to beat: the smaller difference, and the larger p-value.
-
-    This is an intersection-union test (Berger 1982), which needs no correction for being two. Each alone is too easy: a
-    bag that learnt noise falls below the constant answer, and so below a model that encodes every context alike.
-    """
-    tests = [
-        _paired(one.own, one.controls[control], name, measured, origin.having(against=control), how)
-        for control in TO_BEAT
-    ]
-    least = min(tests, key=lambda test: -math.inf if test.difference.value is None else test.difference.value)
-    unsure = max(tests, key=lambda test: math.inf if test.p_value is None else test.p_value)
-    return replace(unsure, difference=least.difference)
-
-
-def _task(
-    name: str,
-    labels: Labels,
-    one: Probed,
-    measured: Measured,
-    origin: Origin,
-    how: Resampling,
-    above: Comparison | None,
-) -> TaskResult:
-    answered = {OWN: one.own, **{control: one.controls[control] for control in CONTROLS if control in one.controls}}
-
-    def score(counts: Floats, what: str) -> Score:
-        # What the model itself reads at most is not what it was given here.
-        own = {f"model_{key}" if key in origin.settings else key: value for key, value in one.settings.items()}
-        said = {"task": name, "model": one.identity, **own, "features": what, "metric": "micro-f1"}
-        where = origin.having(**said)
-        parts = f1_parts(counts)
-        return ratio_score(
-            *parts, clusters=measured.held_out.dialogues, resampling=how, origin=where, bounds=(0.0, 1.0)
-        )
-
-    whole = {what: score(by[name].all, what) for what, by in answered.items()}
-    bare = {
-        what: score(counts, f"{what},without-none")
-        for what, by in answered.items()
-        if (counts := by[name].without_none) is not None
-    }
-    f1 = whole.pop(OWN)
-    return TaskResult(f1, whole, bare, above, len(labels.classes), int(labels.unseen.sum()))
-
-
-def _difficulty(
-    labels: Mapping[str, Labels], found: Mapping[str, Mapping[str, TaskResult]], grouping: Grouping
-) -> dict[str, str]:
-    """The paper's groups, or those that this run's untrained models make."""
-    if grouping == "paper":
-        return {name: one.task.difficulty for name, one in labels.items()}
-    means = {name: _untrained_mean(name, found) for name in labels}
-    if not any(mean is not None for mean in means.values()):
-        raise UsageError("Groups of one's own go by untrained scores: leave --no-controls out, or --groups own.")
-    return {name: group_of(mean) for name, mean in means.items() if mean is not None}
-
-
-def group_of(untrained: float) -> str:
-    """How hard a task is by what untrained encoders score on it: above 0.50 easy, above 0.25 medium."""
-    return "easy" if untrained > EASY_ABOVE else "medium" if untrained > MEDIUM_ABOVE else "hard"
-
-
-def _untrained_mean(name: str, found: Mapping[str, Mapping[str, TaskResult]]) -> float | None:
-    scores = [
-        tasks[name].controls["untrained"].value for tasks in found.values() if "untrained" in tasks[name].controls
-    ]
-    values = [score for score in scores if score is not None]
-    return statistics.mean(values) if values else None
-
-
-def _groups(
-    one: Probed, difficulty: Mapping[str, str], measured: Measured, origin: Origin, how: Resampling
-) -> dict[str, Score]:
-    where = origin.having(model=one.identity)
-    dialogues = measured.held_out.dialogues
-    return group_scores(one.own, difficulty, dialogues=dialogues, origin=where, resampling=how)
-
-
-def _compared(measured: Measured, origin: Origin, how: Resampling) -> dict[str, dict[str, Comparison]]:
-    """The first model's F1 minus each other one's on the same positions, corrected over the whole table."""
-    first, *others = measured.models
-    tested = {
-        (other.name, name): _paired(first.own, other.own, name, measured, origin, how)
-        for other in others
-        for name in measured.labels
-    }
-    found: dict[str, dict[str, Comparison]] = {}
-    for (model, name), one in correct(tested).items():
-        found.setdefault(model, {})[name] = one
-    return found
-
-
-def _paired(
-    first: Answered, second: Answered, name: str, measured: Measured, origin: Origin, how: Resampling
-) -> Comparison:
-    where = origin.having(task=name, metric="micro-f1")
-    sides = (f1_parts(one[name].all) for one in (first, second))
-    return compare_ratios(*sides, clusters=measured.held_out.dialogues, test="bootstrap", resampling=how, origin=where)
+def _scored(subject: str, scored: Scored) -> Iterator[tuple[tuple[str, str, str], Score]]:
+    for task, score in scored.f1.items():
+        yield (subject, task, "f1"), score
+    for task, score in scored.without_none.items():
+        yield (subject, task, "f1_without_none"), score
+    for group, score in scored.groups.items():
+        yield (subject, GROUP_PART.format(group), "f1"), score

@@ -11,7 +11,6 @@ import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 MARK = re.compile(r"#[^@#,]+")  # a seed, up to a checkpoint's or a layer's name
 
@@ -33,10 +32,6 @@ class Spread:
         """
         return cls(statistics.mean(values), statistics.stdev(values), len(values))
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return {"mean": self.mean, "standard_deviation": self.deviation, "runs": self.n}
-
 
 @dataclass(frozen=True)
 class Pooled:
@@ -46,13 +41,6 @@ class Pooled:
     tasks: Mapping[str, Spread]
     groups: Mapping[str, Spread]
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
-        parts = {"tasks": self.tasks, "groups": self.groups}
-        return {"runs": list(self.runs)} | {
-            key: {name: one.to_dict() for name, one in part.items()} for key, part in parts.items()
-        }
-
 
 def runs_of(names: Iterable[str]) -> dict[str, list[str]]:
     """Runs by the model they are of, where there are two or more.
@@ -60,15 +48,15 @@ def runs_of(names: Iterable[str]) -> dict[str, list[str]]:
     >>> runs_of(["lstm#0@last", "lstm#1@last", "hred"])
     {'lstm@last': ['lstm#0@last', 'lstm#1@last']}
     """
-    found: dict[str, list[str]] = {}
+    runs_by_model: dict[str, list[str]] = {}
     for name in names:
         if MARK.search(name):
-            found.setdefault(MARK.sub("", name, count=1), []).append(name)
-    return {model: runs for model, runs in found.items() if len(runs) > 1}
+            runs_by_model.setdefault(MARK.sub("", name, count=1), []).append(name)
+    return {model: runs for model, runs in runs_by_model.items() if len(runs) > 1}
 
 
 def spreads(runs: Sequence[Mapping[str, float | None]]) -> dict[str, Spread]:
     """By task or group, over the runs."""
-    columns = {name: [one.get(name) for one in runs] for name in runs[0]}
-    values = {name: [one for one in column if one is not None] for name, column in columns.items()}
-    return {name: Spread.of(some) for name, some in values.items() if len(some) == len(runs)}
+    columns = {name: [run.get(name) for run in runs] for name in runs[0]}
+    values = {name: [score for score in column if score is not None] for name, column in columns.items()}
+    return {name: Spread.of(scores) for name, scores in values.items() if len(scores) == len(runs)}

@@ -54,11 +54,13 @@ def check_training(features: Floats, targets: Sequence[Targets]) -> None:
         raise UsageError(f"Features of shape {features.shape}: expected (rows, numbers) with at least one of each.")
     if not np.isfinite(features).all():
         raise UsageError(f"{np.sum(~np.isfinite(features)):,} features are NaN or infinite: expected finite numbers.")
-    for place, one in enumerate(targets):
-        if len(one) != len(features):
-            raise UsageError(f"Task {place} has {len(one):,} rows, the features {len(features):,}: expected as many.")
-        if reason := _out_of_range(one):
-            raise UsageError(f"Task {place}: {reason}.")
+    for number, target in enumerate(targets):
+        if len(target) != len(features):
+            raise UsageError(
+                f"Task {number} has {len(target):,} rows, the features {len(features):,}: expected as many."
+            )
+        if reason := _out_of_range(target):
+            raise UsageError(f"Task {number}: {reason}.")
 
 
 def _out_of_range(targets: Targets) -> str | None:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -57,8 +57,8 @@ class Task:
 
 def location(training: Examples) -> Labeller:
     """In which fifth of the training split's positions the Query's number lies."""
-    places = np.array([len(one.context) for one in training.positions])
-    edges = np.quantile(places, np.arange(1, BUCKETS) / BUCKETS)
+    lengths = np.array([len(position.context) for position in training.positions])
+    edges = np.quantile(lengths, np.arange(1, BUCKETS) / BUCKETS)
     return lambda position: [str(1 + int((edges < len(position.context)).sum()))]
 
 
@@ -247,11 +247,22 @@ def rule_of(task: Task, training: Examples, annotations: frozenset[str]) -> Labe
 
 def carried(tasks: Mapping[str, Task], examples: Examples) -> dict[str, int | str]:
     """How many labels each task has in a corpus, or why it cannot carry the task."""
-    found: dict[str, int | str] = {}
+    counts: dict[str, int | str] = {}
     for name, task in tasks.items():
         try:
             rule = rule_of(task, examples, examples.annotations)
-            found[name] = len({label for one in examples.positions for label in rule(one)})
+            counts[name] = len({label for position in examples.positions for label in rule(position)})
         except (UsageError, MissingExtraError) as error:
-            found[name] = str(error)
-    return found
+            counts[name] = str(error)
+    return counts
+
+
+def describe(name: str, counts: Mapping[str, int | str]) -> dict[str, Any]:
+    """A task as JSON has it, with the number of its labels in a corpus or the reason why it has none."""
+    task = TASKS[name]
+    shown: dict[str, Any] = {"name": name, "family": task.family, "is_multi": task.is_multi}
+    shown |= {"difficulty": task.difficulty, "needs": list(task.needs), "asks": task.asks}
+    if name in counts:
+        is_carried = isinstance(counts[name], int)
+        shown |= {"is_carried": is_carried, "labels" if is_carried else "reason": counts[name]}
+    return shown

@@ -16,16 +16,17 @@ import numpy as np
 
 from dialoscope.errors import CorpusError, UsageError
 from dialoscope.metrics import Resampling, krippendorff_alpha, mean_score, ratings_matrix
+from dialoscope.probe.settings import TiesSettings
 from dialoscope.record import Origin, Score
+from dialoscope.settings import with_options
 
 CHOICES = ("a", "b", "tie")
 COLUMNS = ("item", "annotator", "choice")
-DRAWS, SIZE = 50_000, 200  # studies drawn, judgements in each, as in the paper
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What one person said of one pair of responses."""
+    """One person's choice between two responses."""
 
     item: str
     annotator: str
@@ -67,8 +68,8 @@ def read_judgements(path: str | Path) -> list[Judgement]:
 def _judgements(rows: csv.DictReader[str], path: Path) -> Iterator[Judgement]:
     missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
     if missing:
-        found = ", ".join(rows.fieldnames or ()) or "nothing"
-        raise CorpusError(f"{path}:1: expected the columns {', '.join(COLUMNS)}, found {found}.")
+        present = ", ".join(rows.fieldnames or ()) or "nothing"
+        raise CorpusError(f"{path}:1: expected the columns {', '.join(COLUMNS)}, found {present}.")
     for row in rows:
         choice = (row["choice"] or "").strip().lower()
         if choice not in CHOICES:
@@ -76,29 +77,24 @@ def _judgements(rows: csv.DictReader[str], path: Path) -> Iterator[Judgement]:
         yield Judgement(row["item"], row["annotator"], choice)
 
 
-def tie_study(
-    judgements: Sequence[Judgement],
-    *,
-    draws: int = DRAWS,
-    size: int = SIZE,
-    seed: int = 0,
-    resampling: Resampling | None = None,
-) -> TieResult:
+def tie_study(judgements: Sequence[Judgement], *, settings: TiesSettings | None = None, **options: Any) -> TieResult:
     """Shares of a, b and tie with intervals over items, and the shares of ties in studies drawn from them."""
+    settings = with_options(settings, TiesSettings, options)
+    draws, size, seed = settings.draws, settings.size, settings.seed
     if not judgements:
         raise UsageError("Expected judgements of pairs of responses, found none.")
-    choices = np.array([one.choice for one in judgements])
-    items = [one.item for one in judgements]
+    choices = np.array([judgement.choice for judgement in judgements])
+    items = [judgement.item for judgement in judgements]
     origin = Origin(settings={"study": "ties", "draws": draws, "size": size}, seed=seed)
-    how = resampling or Resampling()
+    how = Resampling(seed=seed)
 
     def share(kept: np.ndarray[Any, Any], choice: str) -> Score:
         where = origin.having(choice=choice)
-        some = [item for item, is_in in zip(items, kept, strict=True) if is_in]
-        return mean_score((choices == choice)[kept], clusters=some, resampling=how, origin=where)
+        kept_items = [item for item, is_in in zip(items, kept, strict=True) if is_in]
+        return mean_score((choices == choice)[kept], clusters=kept_items, resampling=how, origin=where)
 
     everyone = np.ones(len(choices), dtype=bool)
-    people = np.array([one.annotator for one in judgements])
+    people = np.array([judgement.annotator for judgement in judgements])
     # With replacement: judgements stand for those of new studies. (The paper's sets of 200 from 2,000 hardly differ.)
     studies = np.random.default_rng(seed).binomial(size, float((choices == "tie").mean()), size=draws) / size
     low, high = np.quantile(studies, [0.025, 0.975]).tolist()
@@ -116,5 +112,5 @@ def tie_study(
 def _agreement(judgements: Sequence[Judgement], how: Resampling) -> Score:
     """Krippendorff's alpha over the three choices as names."""
     numbers = {choice: float(number) for number, choice in enumerate(CHOICES)}
-    matrix = ratings_matrix((one.item, one.annotator, numbers[one.choice]) for one in judgements)
+    matrix = ratings_matrix((each.item, each.annotator, numbers[each.choice]) for each in judgements)
     return krippendorff_alpha(matrix, level="nominal", resampling=how)

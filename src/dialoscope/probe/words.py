@@ -31,7 +31,7 @@ def _rank(counted: tuple[str, int]) -> tuple[int, str]:
 
 
 def _features(bags: Sequence[frozenset[str]], numbers: dict[str, int]) -> Floats:
-    found = np.zeros((len(bags), len(numbers)), dtype=np.float32)
+    features = np.zeros((len(bags), len(numbers)), dtype=np.float32)
     for row, bag in enumerate(bags):
-        found[row, [numbers[word] for word in bag if word in numbers]] = 1
-    return found
+        features[row, [numbers[word] for word in bag if word in numbers]] = 1
+    return features

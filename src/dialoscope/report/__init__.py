@@ -15,10 +15,9 @@ from dialoscope.lazy import make_lazy
 if TYPE_CHECKING:
     from dialoscope.report.html import render
     from dialoscope.report.result import Result
-    from dialoscope.report.run import Run as Run
-    from dialoscope.report.run import read_run as read_run
     from dialoscope.report.run import write_run as write_run
     from dialoscope.report.section import Block as Block
+    from dialoscope.report.section import Card as Card
     from dialoscope.report.section import Chart as Chart
     from dialoscope.report.section import Column as Column
     from dialoscope.report.section import Fact as Fact
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from dialoscope.report.section import ShownTurn as ShownTurn
     from dialoscope.report.section import Table as Table
     from dialoscope.report.section import Transcript as Transcript
-    from dialoscope.report.section import Verdict as Verdict
 
 __all__ = [
     "Result",
@@ -42,13 +40,10 @@ make_lazy(
     {
         "html": ("render",),
         "result": ("Result",),
-        "run": (
-            "Run",
-            "read_run",
-            "write_run",
-        ),
+        "run": ("write_run",),
         "section": (
             "Block",
+            "Card",
             "Chart",
             "Column",
             "Fact",
@@ -60,7 +55,6 @@ make_lazy(
             "ShownTurn",
             "Table",
             "Transcript",
-            "Verdict",
         ),
     },
 )

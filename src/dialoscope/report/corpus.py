@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import PurePath
+from typing import ClassVar
 
 from dialoscope.corpus.dialogue import Corpus, Dialogue, Turn
-from dialoscope.corpus.summary import CorpusSummary
-from dialoscope.record import Origin
+from dialoscope.corpus.summary import CorpusSummary, summarise
+from dialoscope.record import Origin, Scores
 from dialoscope.report import charts
 from dialoscope.report.cell import Cell
 from dialoscope.report.charts import Axis
+from dialoscope.report.result import Result, kept, skipped
 from dialoscope.report.section import (
     Block,
     Chart,
@@ -23,8 +26,9 @@ from dialoscope.report.section import (
     ShownTurn,
     Table,
     Transcript,
-    Verdict,
 )
+from dialoscope.report.verdict import Verdict
+from dialoscope.settings import BaseSettings
 
 MOST_BINS = 36
 SHARE_SHOWN = 0.995  # of a histogram's counts; the long tail shares the last bin
@@ -33,8 +37,53 @@ EXAMPLE_CHARACTERS = 600  # of one turn
 TAG_CHARACTERS = 40
 
 
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class CorpusResult(Result):
+    """What is in a corpus: the section with which every study's page begins. It holds counts, and judges nothing."""
+
+    instrument: ClassVar[str] = "corpus"
+    settings_class: ClassVar[type[BaseSettings]] = BaseSettings
+
+    described: CorpusSummary
+    examples: tuple[Transcript, ...] = ()
+
+    @kept
+    def scores(self) -> Scores:
+        """No score: a corpus is described, not measured."""
+        return {}
+
+    @kept
+    def verdicts(self) -> list[Verdict]:
+        """No verdict."""
+        return []
+
+    def section(self) -> Section:
+        """How much of everything there is, and two dialogues."""
+        return section_of(self.described, examples=self.examples)
+
+    def __repr__(self) -> str:
+        return f"<CorpusResult {self.section().lead}>"
+
+
+def describe(corpus: Corpus) -> CorpusResult:
+    """Count what is in a corpus.
+
+    >>> describe(corpus)                                                # doctest: +SKIP
+    <CorpusResult 5,000 dialogues, 77,623 turns in 3 splits, read as concierge.>
+    """
+    return CorpusResult(
+        settings=BaseSettings(),
+        parts=dict(corpus.splits),
+        used=f"All {len(corpus):,} dialogues were counted.",
+        counts=skipped(corpus.skipped),
+        origin=Origin(corpus=f"{corpus.name}@{corpus.fingerprint}"),
+        described=summarise(corpus),
+        examples=tuple(examples_of(corpus)),
+    )
+
+
 def section_of(summary: CorpusSummary, *, examples: Sequence[Transcript] = ()) -> Section:
-    """What a corpus holds, as a section of the report."""
+    """A summary as a section of the page."""
     splits = f"{_count(summary.turns, 'turn')} in {_count(len(summary.splits), 'split')}"
     noun = "dialogue" if summary.dialogues == 1 else "dialogues"
     return Section(
@@ -43,7 +92,6 @@ def section_of(summary: CorpusSummary, *, examples: Sequence[Transcript] = ()) -
         question="What is in the data?",
         blocks=[*_blocks(summary), *_introduced(examples)],
         lead=f"{summary.dialogues:,d} {noun}, {splits}, read as {summary.format}.",
-        verdict=Verdict(f"{noun}, {splits}", summary.dialogues),
         origin=Origin(corpus=f"{summary.name}@{summary.fingerprint}"),
     )
 

@@ -24,7 +24,12 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-LEVELS = {"good": "Good", "warn": "Take care", "bad": "Problem", "info": "Note"}
+LEVELS = {
+    "good": "Good",
+    "concern": "Concern",
+    "cannot_tell": "Cannot tell",
+    "not_measurable": "Not measurable",
+}
 OWN_IDS = frozenset({"main", "summary", "records", "theme"})  # of the page itself; sections get others
 IN_SCRIPT = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 

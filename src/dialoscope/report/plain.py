@@ -64,11 +64,6 @@ def to_text(value: Any, *, indent: int | None = None) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
 
 
-def score_from(value: Mapping[str, Any]) -> Score:
-    """The score that `Score.to_dict` wrote."""
-    return Score.from_dict(value)
-
-
 def origin_to_dict(origin: Origin) -> dict[str, Any]:
     """An origin as JSON, such that `origin_from` gives one with the same signature."""
     settings = {key: _setting(value) for key, value in origin.settings.items()}

@@ -23,8 +23,7 @@ from dialoscope.report.cell import Cell, in_one_line
 from dialoscope.report.items import Items
 from dialoscope.report.plain import origin_from, origin_to_dict, plain
 from dialoscope.report.run import RESULT, read_json, write_result_folder
-from dialoscope.report.section import Chart, Level, Section, Table
-from dialoscope.report.section import Verdict as Card
+from dialoscope.report.section import SEVERITY, Card, Chart, Part, Section, Table
 from dialoscope.report.stored import Store, types_of
 from dialoscope.report.verdict import Verdict
 from dialoscope.settings import BaseSettings
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 HEAD = ("settings", "parts", "used", "counts", "origin")  # fields that result.json holds itself
-CARDS: Mapping[str, Level] = {"good": "good", "concern": "bad", "cannot_tell": "info", "not_measurable": "info"}
 Kept = TypeVar("Kept")
 
 
@@ -108,10 +106,15 @@ class Result:
 
     @property
     def card(self) -> Card:
-        """The first finding as the page's card."""
-        found = self.verdict
-        score: Score | None = self.scores().get(found.scores[0]) if found.scores else None
-        return Card(found.text, score, CARDS[found.level])
+        """The first finding as the page's card; the same number of several models or parts has a line for each."""
+        scores, found = self.scores(), self.verdicts()
+        alike = [each for each in found if _number_of(each) == _number_of(found[0])]
+        if len(alike) == 1 or not found[0].scores:
+            return Card(found[0].text, scores.get(found[0].scores[0]) if found[0].scores else None, found[0].level)
+        worst = max(alike, key=lambda verdict: SEVERITY.index(verdict.level))
+        names = _told_apart([verdict.scores[0] for verdict in alike])
+        parts = [Part(name, scores.get(each.scores[0]), each.level) for name, each in zip(names, alike, strict=True)]
+        return Card(worst.text, None, worst.level, parts=parts)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as `result.json`, `--json` and other programs have it."""
@@ -194,6 +197,18 @@ def skipped(*accounts: Mapping[str, int]) -> dict[str, Any]:
             if count:
                 totals[reason] = totals.get(reason, 0) + count
     return {"skipped": totals}
+
+
+def _number_of(verdict: Verdict) -> str:
+    """The last part of the path of the number that a verdict is about."""
+    return verdict.scores[0].rpartition("/")[2] if verdict.scores else ""
+
+
+def _told_apart(names: Sequence[str]) -> list[str]:
+    """What differs between paths of one number: the subjects, the parts, or both."""
+    split = [name.split("/")[:2] for name in names]
+    differing = [place for place in (0, 1) if len({each[place] for each in split}) > 1] or [0]
+    return [", ".join(each[place] for place in differing) for each in split]
 
 
 def paths_like(scores: Mapping[str, Score], ending: str) -> Sequence[str]:

@@ -1,20 +1,17 @@
-"""A run on disk: its numbers for machines, its tables for papers, its section for the report.
+"""A result's folder: numbers for machines, tables for papers, a page for people.
 
 ::
 
-    DIR/result.json      schema_version, instrument, origin with its signature, data
-    DIR/section.json     the section, so that runs can be joined into one page without running again
-    DIR/report.html      the section alone
+    DIR/result.json      schema_version, instrument, origin, … and the names of all other files
+    DIR/report.html      the section as a page
     DIR/tables/NAME.csv  and .tex and .parquet, for each table of the section
-
-An instrument may keep files of its own beside these; result.json lists them under `files`.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,24 +20,10 @@ from dialoscope.files import contents, whole_folder
 from dialoscope.record import SCHEMA_VERSION, Origin
 from dialoscope.report.anchor import free_name
 from dialoscope.report.html import render
-from dialoscope.report.plain import origin_from, origin_to_dict, plain, to_text
+from dialoscope.report.plain import origin_to_dict, plain, to_text
 from dialoscope.report.section import Section, Table
 
 RESULT = "result.json"
-FILES = (RESULT, "section.json", "report.html")
-TABLE_ENDINGS = (".csv", ".tex", ".parquet")
-KEYS = ("schema_version", "instrument", "origin")
-
-
-@dataclass(frozen=True)
-class Run:
-    """What `write_run` kept."""
-
-    instrument: str
-    data: Mapping[str, Any]
-    section: Section
-    origin: Origin
-    files: tuple[str, ...] = ()  # the instrument's own
 
 
 def write_run(
@@ -53,10 +36,7 @@ def write_run(
     overwrite: bool = True,
     fill: Callable[[Path], None] | None = None,
 ) -> Path:
-    """Write a run's folder, whole or not at all; an earlier run of this instrument is replaced, nothing else ever is.
-
-    `fill` puts the instrument's own files into the folder before anything else is there.
-    """
+    """Write the folder of a function that makes data (clean, filter): its account as `data`, its page and its files."""
     head = {"schema_version": SCHEMA_VERSION, "instrument": instrument, "origin": origin_to_dict(origin)}
     return write_result_folder(
         out, head={**head, "data": plain(data)}, section=section, origin=origin, overwrite=overwrite, fill=fill
@@ -72,94 +52,58 @@ def write_result_folder(
     overwrite: bool,
     fill: Callable[[Path], None] | None = None,
 ) -> Path:
-    """Write a folder with `head` as its result.json, and the section's page and tables."""
+    """Write a folder with `head` as its result.json, and the section's page and tables, whole or not at all.
+
+    `fill` writes further files first. An earlier result of this instrument is replaced, and nothing else ever is.
+    """
     out, instrument = Path(out), str(head["instrument"])
-    shown, files = _as_kept(section, origin), dict[str, Any]()
-    with whole_folder(out, overwrite=overwrite, check=lambda path: _check_run(path, instrument)) as folder:
+    shown = section if section.origin is not None else replace(section, origin=origin)
+    with whole_folder(out, overwrite=overwrite, check=lambda path: _check_replaced(path, instrument)) as folder:
         if fill is not None:
             fill(folder)
-            files = {"files": sorted(contents(folder))}
-        _write_json(folder / RESULT, {**head, **files})
-        _write_json(folder / "section.json", {"schema_version": SCHEMA_VERSION, "section": shown.to_dict()})
         _write_tables(folder / "tables", shown.tables)
         page = render(shown.title, [shown], subtitle=origin.corpus)
         (folder / "report.html").write_text(page, encoding="utf-8", newline="\n")
+        text = to_text({**head, "files": sorted(contents(folder))}, indent=2)
+        (folder / RESULT).write_text(text + "\n", encoding="utf-8", newline="\n")
     return out
 
 
-def read_run(path: str | Path) -> Run:
-    """Read a run back from its folder (or from the result.json in it)."""
-    folder = Path(path).parent if Path(path).name == RESULT else Path(path)
-    result = read_json(folder / RESULT)
-    kept = read_json(folder / "section.json")
-    missing = [key for key in KEYS if key not in result]
-    if missing:
-        raise UsageError(f"{folder / RESULT}: expected a Dialoscope result, found no {', '.join(missing)}.")
+def is_whole(folder: Path) -> bool:
+    """Whether a result is there with all of its files."""
     try:
-        section = Section.from_dict(kept["section"])
-        files = tuple(map(str, result.get("files") or ()))
-        return Run(result["instrument"], result.get("data", result), section, origin_from(result["origin"]), files)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        found = " ".join(str(error).split())
-        raise UsageError(
-            f"{folder}: expected a whole Dialoscope run, found {type(error).__name__}: {found}."
-        ) from error
-
-
-def _check_run(out: Path, instrument: str) -> None:
-    """Replacing deletes what is in a folder, so it must be a run of this instrument with nothing but a run's files."""
-    foreign = sorted(_foreign_files(out) if _is_run(out) else (path.name for path in out.iterdir()))
-    if foreign:
-        reason = f"found other files ({foreign[0]!r})"
-        raise OutputError(f"{out}: expected a new folder or an earlier run, {reason}. Give a new folder.")
-    if (found := read_json(out / RESULT)["instrument"]) != instrument:
-        raise OutputError(f"{out}: expected an earlier run of {instrument!r}, found {found!r}. Give a new folder.")
-
-
-def _is_run(out: Path) -> bool:
-    try:
-        return isinstance(read_json(out / RESULT).get("instrument"), str)
+        head = read_json(folder / RESULT)
     except UsageError:
         return False
+    files = head.get("files")
+    return isinstance(files, list) and all((folder / str(name)).is_file() for name in files)
 
 
-def _foreign_files(out: Path) -> set[str]:
-    """Files beside those of a run; a table has three, so that a single one which somebody put there is foreign."""
-    found = contents(out).difference(map(str, read_json(out / RESULT).get("files") or ()))
-    tables = ({f"tables/{Path(file).stem}{ending}" for ending in TABLE_ENDINGS} for file in found)
-    return found.difference(FILES, *(files for files in tables if files <= found))
-
-
-def _as_kept(section: Section, origin: Origin) -> Section:
-    """The section as a reader of section.json will have it, so that a joined page looks like this one."""
-    kept = section.to_dict()
-    return Section.from_dict({**kept, "origin": kept["origin"] or origin_to_dict(origin)})
+def _check_replaced(out: Path, instrument: str) -> None:
+    """Replacing deletes what is in a folder, so it must be a result of this instrument with nothing but its files."""
+    try:
+        head = read_json(out / RESULT)
+    except UsageError:
+        head = {}
+    listed = head["files"] if isinstance(head.get("instrument"), str) and isinstance(head.get("files"), list) else None
+    if foreign := sorted(contents(out) - ({RESULT, *map(str, listed)} if listed is not None else set())):
+        reason = f"found other files ({foreign[0]!r})"
+        raise OutputError(f"{out}: expected a new folder or an earlier run, {reason}. Give a new folder.")
+    if head["instrument"] != instrument:
+        found = head["instrument"]
+        raise OutputError(f"{out}: expected an earlier run of {instrument!r}, found {found!r}. Give a new folder.")
 
 
 def _write_tables(folder: Path, tables: list[Table]) -> None:
     import pyarrow.parquet as pq
 
-    for name, table in zip(_table_names(tables), tables, strict=True):
+    names: list[str] = []
+    for table in tables:
         folder.mkdir(exist_ok=True)
+        names.append(name := free_name(table.name, names))
         (folder / f"{name}.csv").write_text(table.to_csv(), encoding="utf-8", newline="\n")
         (folder / f"{name}.tex").write_text(table.to_latex(), encoding="utf-8", newline="\n")
         pq.write_table(table.to_arrow(), folder / f"{name}.parquet")
-
-
-def table_files(section: Section) -> list[str]:
-    """The files of a section's tables, within a run's folder."""
-    return [f"tables/{name}{ending}" for name in _table_names(section.tables) for ending in TABLE_ENDINGS]
-
-
-def _table_names(tables: list[Table]) -> list[str]:
-    names: list[str] = []
-    for table in tables:
-        names.append(free_name(table.name, names))
-    return names
-
-
-def _write_json(path: Path, value: Mapping[str, Any]) -> None:
-    path.write_text(to_text(value, indent=2) + "\n", encoding="utf-8", newline="\n")
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -57,11 +57,11 @@ class Store:
         """The value of this type that `encode` wrote."""
         if get_origin(kind) in (Union, types.UnionType):
             return None if value is None else self._decode_one_of(kind, value)
-        if isinstance(value, dict) and value.keys() == {"number"}:
+        if _is_reference(value, "number"):
             return NOT_FINITE[value["number"]]
-        if isinstance(value, dict) and value.keys() == {"array"}:
+        if _is_reference(value, "array"):
             return self.arrays[value["array"]]
-        if isinstance(value, dict) and value.keys() == {"table"}:
+        if _is_reference(value, "table"):
             return self.tables[value["table"]]
         origin, members = get_origin(kind) or kind, get_args(kind)
         if is_dataclass(kind) and isinstance(kind, type):
@@ -109,6 +109,11 @@ class Store:
 def types_of(kind: type) -> dict[str, Any]:
     """The types of a dataclass's fields by name."""
     return get_type_hints(kind)
+
+
+def _is_reference(value: Any, kind: str) -> bool:
+    """Whether a value stands for a number, an array or a table; a mapping may have one key of that name."""
+    return isinstance(value, dict) and value.keys() == {kind} and isinstance(value[kind], str)
 
 
 def _key(members: tuple[Any, ...], key: str) -> Any:

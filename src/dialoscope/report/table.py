@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from dialoscope.record import Score
 from dialoscope.report import markup
 from dialoscope.report.anchor import slug
 from dialoscope.report.cell import Cell, Written, checked, checked_format, common_format, is_numeric, number_in, write
-from dialoscope.report.plain import plain, score_from
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -150,17 +149,6 @@ class Table:
         lines += [rf"\label{{tab:{self.name}}}", rf"\begin{{tabular}}{{{layout}}}", r"\toprule", head, r"\midrule"]
         lines += [*rows, r"\bottomrule", r"\end{tabular}", *_latex_notes(self), r"\end{table}"]
         return "% needs \\usepackage{booktabs}\n" + "\n".join(lines) + "\n"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The table as JSON has it."""
-        return {"kind": self.kind, **plain(self, self.name)}
-
-    @classmethod
-    def from_dict(cls, value: Mapping[str, Any]) -> Table:
-        """The table that `to_dict` wrote."""
-        columns = [Column(**each) for each in value["columns"]]
-        rows = [[score_from(cell) if isinstance(cell, dict) else cell for cell in row] for row in value["rows"]]
-        return cls(columns, rows, value["caption"], value["notes"], value["highlight"], value["name"])
 
 
 def _check_shape(table: Table) -> None:

@@ -20,9 +20,7 @@ PAGE = {
     "rule": ("#dfe1dd", "#323940"),
     "accent": ("#1d4f9f", "#7fb2f5"),
     "good": ("#1a7444", "#5fc78e"),
-    "warn": ("#8f5f00", "#e3b04b"),
-    "bad": ("#b3261e", "#ff8f85"),
-    "info": ("#1d4f9f", "#7fb2f5"),
+    "concern": ("#b3261e", "#ff8f85"),
     "marked": ("#ffe3a8", "#6b4a0c"),
 }
 SERIES = (

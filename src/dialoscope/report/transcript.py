@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar
-
-from dialoscope.report.plain import plain
+from typing import ClassVar
 
 
 @dataclass(frozen=True, order=True)
@@ -68,18 +66,3 @@ class Transcript:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "turns", tuple(self.turns))
-
-    def to_dict(self) -> dict[str, Any]:
-        """The transcript as JSON has it."""
-        return {"kind": self.kind, **plain(self, self.title)}
-
-    @classmethod
-    def from_dict(cls, value: Mapping[str, Any]) -> Transcript:
-        """The transcript that `to_dict` wrote."""
-        turns = [_turn_from(each) for each in value["turns"]]
-        words = {key: value[key] for key in ("title", "description", "shade", "outline", "mark")}
-        return cls(turns, **words)
-
-
-def _turn_from(value: Mapping[str, Any]) -> ShownTurn:
-    return ShownTurn(**{**value, "marks": [Mark(**mark) for mark in value["marks"]]})

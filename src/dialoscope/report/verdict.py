@@ -42,9 +42,12 @@ def judge(
     text: str,
     concern_over: float | None = None,
     concern_under: float | None = None,
+    margin: float = 0.0,
     against: str | None = None,
 ) -> Verdict:
     """Judge a number by a limit: a concern where its whole interval is beyond it, good where none of it is.
+
+    An interval that ends within `margin` of the limit, on either side, decides nothing.
 
     >>> judge(Score(0.2, 100, (0.15, 0.25)), "ratio/test/share_over_0.8", text="20 % leak.", concern_over=0.01).level
     'concern'
@@ -58,12 +61,22 @@ def judge(
         raise ValueError("give concern_over or concern_under")
     low, high = score.interval if concern_over is not None else (-score.interval[1], -score.interval[0])
     limit = limit if concern_over is not None else -limit
-    if low > limit:
+    if low > limit + margin:
         return Verdict("concern", text, [name], against)
-    if high <= limit:
+    if high <= limit - margin:
         return Verdict("good", text, [name], against)
+    is_near = low > limit or high <= limit
     limit = concern_over if concern_over is not None else concern_under
-    return Verdict("cannot_tell", f"{text} {_on_both_sides(score, f'the limit of {limit:g}')}", [name], against)
+    where = f"the limit of {limit:g}"
+    reason = _beside(score, where, margin) if is_near else _on_both_sides(score, where)
+    return Verdict("cannot_tell", f"{text} {reason}", [name], against)
+
+
+def undecided(score: Score, name: str, *, text: str, reason: str) -> Verdict:
+    """Report a number for which no limit and no control says what is good, and why."""
+    if score.value is None:
+        return Verdict("not_measurable", _sentence(score.reason), [name])
+    return Verdict("cannot_tell", f"{text} {_sentence(reason)}", [name])
 
 
 def judge_difference(
@@ -97,6 +110,34 @@ def _on_both_sides(score: Score, limit: str) -> str:
     return f"Its interval, from {low:.3g} to {high:.3g}, lies on both sides of {limit}."
 
 
+def _beside(score: Score, limit: str, margin: float) -> str:
+    assert score.interval is not None
+    low, high = score.interval
+    return f"Its interval, from {low:.4g} to {high:.4g}, ends within {margin:g} of {limit}."
+
+
 def _sentence(reason: str | None) -> str:
     text = (reason or "nothing was measured").rstrip(".")
     return f"{text[:1].upper()}{text[1:]}."
+
+
+def judge_count(count: Score, name: str, *, text: str, against: str | None = None, doubt: str | None = None) -> Verdict:
+    """Judge on how many of `count.n` tests something succeeds: good is more than half, a concern half or fewer.
+
+    The interval reaches from the tests that surely succeed to those that may. `doubt` is another reason for failing,
+    for which nothing is a concern.
+
+    >>> judge_count(Score(11, 18, (11, 14)), "mine/all tasks/tasks_above_baselines", text="11 of 18 tasks.").level
+    'good'
+    """
+    if count.value is None:
+        return Verdict("not_measurable", _sentence(count.reason), [name], against)
+    if count.interval is None:
+        raise ValueError("a count of tests has an interval: those that surely succeed, and those that may")
+    surely, perhaps = count.interval
+    if surely > count.n / 2:
+        return Verdict("good", text, [name], against)
+    reason = doubt or f"No test decides on {perhaps - surely:g} tasks"
+    if doubt is None and perhaps <= count.n / 2:
+        return Verdict("concern", text, [name], against)
+    return Verdict("cannot_tell", f"{text} {_sentence(reason)}", [name], against)

@@ -1,36 +1,26 @@
-"""Several instruments over corpora and models, one report; and what follows from it: gates, comparisons, exports.
+"""Questions about corpora and models on one page; and gates, comparisons and exports of the results.
 
->>> from dialoscope.study import plan_of, run_study
->>> plan = plan_of({"corpora": {"chats": "chats.jsonl"}, "models": {"ours": "runs/ours"}})
->>> run_study(plan, "study").report                                                       # doctest: +SKIP
+>>> import dialoscope as ds
+>>> ds.study.run("study.toml", out="study").report                      # doctest: +SKIP
+
+Names are imported when they are first used.
 """
 
-from dialoscope.study.book import Step
-from dialoscope.study.compare import Compared, compare
-from dialoscope.study.folders import Placed, read_runs
-from dialoscope.study.gate import Gate, Passage, pass_gates, read_gates, to_junit
-from dialoscope.study.interop import to_lm_eval, to_mlflow, to_model_card
-from dialoscope.study.plan import Plan, plan_of, read_plan
-from dialoscope.study.running import Study, Watcher, run_study
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Compared",
-    "Gate",
-    "Passage",
-    "Placed",
-    "Plan",
-    "Step",
-    "Study",
-    "Watcher",
-    "compare",
-    "pass_gates",
-    "plan_of",
-    "read_gates",
-    "read_plan",
-    "read_runs",
-    "run_study",
-    "to_junit",
-    "to_lm_eval",
-    "to_mlflow",
-    "to_model_card",
-]
+from dialoscope.lazy import make_lazy
+
+if TYPE_CHECKING:
+    from dialoscope.study.compare import CompareResult, compare
+    from dialoscope.study.gate import Gate, check_gates, read_gates
+    from dialoscope.study.run import Study, run
+
+__all__ = ["CompareResult", "Gate", "Study", "check_gates", "compare", "read_gates", "run"]
+make_lazy(
+    __name__,
+    {
+        "compare": ("CompareResult", "compare"),
+        "gate": ("Gate", "check_gates", "read_gates"),
+        "run": ("Study", "run"),
+    },
+)

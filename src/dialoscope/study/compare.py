@@ -1,13 +1,16 @@
-"""Two runs, or two studies: what has changed, on the items that both have, and whether chance would do as much."""
+"""Two results, or two studies: what has changed on the items that both have, and whether chance would do as much."""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
 
 from dialoscope.errors import UsageError
 from dialoscope.metrics import (
@@ -20,261 +23,387 @@ from dialoscope.metrics import (
     ratio_score,
 )
 from dialoscope.metrics.paired import smallest_p_value
-from dialoscope.record import Origin
-from dialoscope.report import Column, Prose, Run, Section, Table, Verdict
-from dialoscope.report.cell import p_cell
-from dialoscope.study.folders import Placed, read_runs
-from dialoscope.study.items import READERS, Items, items_of
-from dialoscope.study.steps import shown_name
+from dialoscope.record import Origin, Score, Scores, by_path, direction
+from dialoscope.report import Column, Prose, Section, Table
+from dialoscope.report.cell import Cell, p_cell
+from dialoscope.report.items import Items
+from dialoscope.report.result import Result, documented, kept, skipped
+from dialoscope.report.verdict import Verdict
+from dialoscope.settings import BaseSettings, options_of
+from dialoscope.study.results import StoredResult, read_results
 
-SURE = 0.05  # of p-values corrected over the whole table
+SIGNIFICANT = 0.05  # of p-values corrected over the whole table
+POWER = 0.8  # with which a difference is found that these data could have shown
 SAME = "both have the same values, item by item"
-NONE_SHARED = "no item is in both"
-MODELS = ("models", "raters")  # settings that name what is compared
+NO_SHARED_ITEM = "no item is in both"
+NO_P_VALUE = "no p-value: "  # how the reason begins where a difference stands beside it
+NOT_SETTINGS = ("models", "weights", "raters")  # in an origin: they name what is compared
+COLUMNS = {
+    "run": "the step of the study, or the question",
+    "path": "path of the number; where two models are compared, both names",
+    "first": "the number before, over the items of both",
+    "second": "the number after, over the items of both",
+    "difference": "after minus before",
+    "low": "lower end of the 95 % interval of the difference",
+    "high": "upper end of it",
+    "p_holm": "p-value of the paired test, corrected by Holm over the whole table",
+    "smallest": "smallest difference that these data could have shown, with a power of 80 %",
+    "items": "items that both have a number for",
+    "dialogues": "dialogues of these items",
+}
+Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @dataclass(frozen=True)
 class Change:
-    """One number in both runs; the difference is the second minus the first."""
+    """One number before and after; the difference is after minus before."""
 
     run: str
-    model: str
-    what: str
+    path: str
+    direction: str  # which end is better: high, low, or neither
     first: float | None
     second: float | None
     items: int  # that both have
     dialogues: int  # of these items
-    only: tuple[int, int]  # that only the first or only the second has
-    own: tuple[float | None, float | None]  # over all items of each run, as its own page has it
-    comparison: Comparison
-    best: str
+    only: tuple[int, int]  # items that only the first or only the second has
+    own: tuple[float | None, float | None]  # over all items of each result
+    difference: Score
+    p_value: float | None
+    p_holm: float | None = None
+    reason: str | None = None  # why there is no p-value
+    standard_error: float | None = None  # of the difference, paired, over dialogues
+    smallest: float | None = None  # the smallest difference that these data could have shown
     is_identical: bool = False  # then there is nothing to test
 
     @property
     def is_better(self) -> bool | None:
-        """Whether it is better for sure, worse for sure, or neither (None)."""
-        p, value = self.comparison.p_holm, self.comparison.difference.value
-        if p is None or value is None or p >= SURE or value == 0:
+        """Whether it is significantly better or worse; None for neither, and where neither end is better."""
+        value = self.difference.value
+        if self.p_holm is None or not value or self.p_holm >= SIGNIFICANT or self.direction == "neither":
             return None
-        return (value > 0) == (self.best == "high")
+        return (value > 0) == (self.direction == "high")
 
     @property
-    def is_partly_shared(self) -> bool:
-        """Whether a run has items that the other lacks: then its own value is another one."""
-        return self.only != (0, 0)
-
-    @property
-    def of(self) -> tuple[int, int]:
-        """All items of each run."""
-        return self.items + self.only[0], self.items + self.only[1]
-
-    @property
-    def said(self) -> str:
+    def word(self) -> str:
         """The same in a word, or none."""
         return {True: "better", False: "worse", None: ""}[self.is_better]
 
+    @property
+    def shown_path(self) -> str:
+        """The path as people read it: perplexity is compared by its logarithm."""
+        head, _, number = self.path.rpartition("/")
+        return f"{head}/{'log ' if number.startswith('perplexity') else ''}{number}"
+
+    @property
+    def is_partly_shared(self) -> bool:
+        """Whether a result has items that the other lacks: then its own value is another one."""
+        return self.only != (0, 0)
+
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
-        named = {"run": self.run, "model": self.model, "what": self.what, "first": self.first, "second": self.second}
-        counts = {"items": self.items, "dialogues": self.dialogues}
+        """The change as JSON has it."""
+        names = ("run", "path", "direction", "first", "second", "items", "dialogues", "p_value", "p_holm", "reason",
+                 "standard_error", "smallest")  # fmt: skip
+        shown = {name: getattr(self, name) for name in names}
         only = {"only_first": self.only[0], "only_second": self.only[1]}
         own = {"own_first": self.own[0], "own_second": self.own[1]}
         facts = {"better": self.is_better, "identical": self.is_identical}
-        return {**named, **counts, **only, **own, **self.comparison.to_dict(), **facts}
+        return {**shown, "difference": self.difference.to_dict(), **only, **own, **facts}
 
 
-@dataclass(frozen=True)
-class Compared:
-    """All numbers that both have, and what could not be compared."""
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class CompareResult(Result):
+    """All numbers that two results or studies both have, and what could not be compared."""
+
+    instrument: ClassVar[str] = "compare"
+    settings_class: ClassVar[type[BaseSettings]] = BaseSettings
 
     first: str
     second: str
-    changes: Sequence[Change]
-    left_out: Sequence[str] = ()
+    changes: tuple[Change, ...]
+    left_out: tuple[str, ...] = ()
 
     @property
     def better(self) -> int:
-        """Numbers that are better for sure."""
-        return sum(one.is_better is True for one in self.changes)
+        """Numbers that are significantly better."""
+        return sum(change.is_better is True for change in self.changes)
 
     @property
     def worse(self) -> int:
-        """Numbers that are worse for sure."""
-        return sum(one.is_better is False for one in self.changes)
+        """Numbers that are significantly worse."""
+        return sum(change.is_better is False for change in self.changes)
 
     @property
     def identical(self) -> int:
         """Numbers that are the same item by item."""
-        return sum(one.is_identical for one in self.changes)
+        return sum(change.is_identical for change in self.changes)
 
     @property
-    def tested(self) -> Sequence[Change]:
-        """The family that is corrected together."""
-        return [one for one in self.changes if one.comparison.p_value is not None]
+    def tested(self) -> list[Change]:
+        """Numbers with a p-value."""
+        return [change for change in self.changes if change.p_value is not None]
 
     @property
     def untested(self) -> int:
-        """Numbers that could not be tested."""
-        return len(self.changes) - len(self.tested) - self.identical
+        """Numbers that differ or may differ, and could not be tested."""
+        return len(self.changes) - self.identical - len(self.tested)
 
     @property
-    def partly(self) -> Sequence[Change]:
-        """Numbers of which a run has items that the other lacks."""
-        return [one for one in self.changes if one.is_partly_shared]
-
-    @property
-    def out_of_reach(self) -> Sequence[Change]:
-        """Tested numbers of which no change, however large, could have been called sure in a table of this size."""
-        family = len(self.tested) - self.better - self.worse  # what Holm's correction has found sure counts no more
+    def out_of_reach(self) -> list[Change]:
+        """Numbers of so few dialogues that no change could have been significant in this table."""
+        family = len(self.tested) - self.better - self.worse  # a number that Holm's correction has found counts no more
         return [
-            one for one in self.tested if one.is_better is None and smallest_p_value(one.dialogues) * family >= SURE
+            change
+            for change in self.tested
+            if change.is_better is None and smallest_p_value(change.dialogues) * family >= SIGNIFICANT
         ]
 
+    @kept
+    def scores(self) -> Scores:
+        """The differences; the subject of a path names the step as well."""
+        named = ((change.run, *change.path.split("/"), change.difference) for change in self.changes)
+        return by_path(((f"{run}: {subject}", part, number), score) for run, subject, part, number, score in named)
+
+    @kept
+    def verdicts(self) -> list[Verdict]:
+        """Good is what is significantly better, where everything was tested and a fall could have been found.
+
+        That nothing was found is no good news: with few dialogues nothing can be.
+        """
+        total = f"of {len(self.changes)} numbers"
+        if not self.changes:
+            return [Verdict("not_measurable", "Not measurable: no number of both could be compared.")]
+        if self.worse:
+            return [Verdict("concern", f"{self.worse} {total} are significantly worse than before.")]
+        if not self.better:
+            return [Verdict("cannot_tell", f"0 {total} changed significantly: {self._why_none()}.")]
+        hidden = len(self.out_of_reach)
+        text = f"{self.better} {total} are significantly better than before, none is worse"
+        text += f"; in {hidden} of them no change could have been found {self._with_so_few()}" if hidden else ""
+        is_whole = not (self.untested or self.left_out or hidden)
+        return [Verdict("good" if is_whole else "cannot_tell", f"{text}.")]
+
+    def items(self) -> dict[str, Items]:
+        """None: a comparison is not compared."""
+        return {}
+
+    @property
+    def table(self) -> pa.Table:
+        """One row for each number (COLUMNS)."""
+        rows = []
+        for change in self.changes:
+            row = {name: getattr(change, name) for name in COLUMNS if name not in ("difference", "low", "high")}
+            low, high = change.difference.interval or (None, None)
+            rows.append({**row, "difference": change.difference.value, "low": low, "high": high})
+        kinds = {"run": pa.string(), "path": pa.string(), "items": pa.int64(), "dialogues": pa.int64()}
+        schema = pa.schema([(name, kinds.get(name, pa.float64())) for name in COLUMNS])
+        return documented(pa.Table.from_pylist(rows, schema), COLUMNS)
+
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The result as JSON has it, with every change."""
+        changes = [change.to_dict() for change in self.changes]
         counts = {name: getattr(self, name) for name in ("better", "worse", "identical", "untested")}
-        counts["out_of_reach"] = len(self.out_of_reach)
-        changes = [one.to_dict() for one in self.changes]
-        sides = {"first": self.first, "second": self.second}
-        return {**sides, **counts, "changes": changes, "left_out": list(self.left_out)}
+        return {**super().to_dict(), **counts, "out_of_reach": len(self.out_of_reach), "changes": changes,
+                "left_out": list(self.left_out)}  # fmt: skip
+
+    def section(self) -> Section:
+        """Every number before and after, and what each result says over all of its items."""
+        blocks: list[Prose | Table] = []
+        partly = [change for change in self.changes if change.is_partly_shared]
+        if partly:
+            text = f"{len(partly)} of {len(self.changes)} numbers share only a part of their items"
+            text += ": before and after are of that part, and what each result says of all its items stands below."
+            blocks.append(Prose(text))
+        blocks.append(self.summary())
+        if partly:
+            counts = [Column(f"items {name}", ",d") for name in ("of both", "before", "after")]
+            columns = [Column("number"), *counts, Column("all before", ".4g"), Column("all after", ".4g")]
+            rows: list[list[Cell]] = [
+                [
+                    f"{change.run}: {change.shown_path}",
+                    change.items,
+                    *(change.items + count for count in change.only),
+                    *change.own,
+                ]
+                for change in partly
+            ]
+            notes = ["These values are of other items before than after, and are not compared."]
+            blocks.append(Table(columns, rows, "Each result over all of its items", notes=notes, name="own"))
+        return Section("Comparison", "compared", "What has changed?", blocks, lead=self._lead(), verdict=self.card,
+                       origin=self.origin)  # fmt: skip
+
+    def summary(self) -> Table:
+        """Every number before and after."""
+        columns = [
+            Column("number"), Column("before", ".4g"), Column("after", ".4g"), Column("after minus before", ".3g"),
+            Column("p (Holm)"), Column("smallest to be found", ".2g"), Column("items", ",d"), Column("significantly"),
+        ]  # fmt: skip
+        rows: list[list[Cell]] = [
+            [f"{change.run}: {change.shown_path}", change.first, change.second, change.difference, self._p(change),
+             change.smallest, change.items, change.word or ("the same" if change.is_identical else "")]
+            for change in self.changes
+        ]  # fmt: skip
+        notes = [
+            f"Before: {self.first}. After: {self.second}. Both values are of the items of both; intervals are over "
+            "dialogues, p-values of paired tests, corrected over this table without what is the same item by item.",
+            "Smallest to be found: a true difference of this size would have been found 4 times in 5.",
+            *(
+                f"No p-value for {count} of them: {reason.removeprefix(NO_P_VALUE)}."
+                for reason, count in self._reasons().items()
+            ),
+            *self.left_out,
+        ]
+        return Table(columns, rows, "Before and after", notes=notes, name="compared")
+
+    def _p(self, change: Change) -> Cell:
+        written = written_p(change.p_holm)
+        return written if written is not None else p_cell(None, n=change.items, reason=change.reason)
+
+    def _reasons(self) -> dict[str, int]:
+        return Counter(change.reason for change in self.changes if change.p_value is None and change.reason)
+
+    def _lead(self) -> str:
+        counts = f"{self.better} significantly better, {self.worse} worse, {self.untested} that could not be tested"
+        lines = [f"{len(self.changes)} numbers of both: {counts}{self._why_untested()}."]
+        if self.identical:
+            lines.append(f"{self.identical} {'is' if self.identical == 1 else 'are'} the same item by item.")
+        if self.out_of_reach:
+            lines.append(f"In {len(self.out_of_reach)} no change could have been found {self._with_so_few()}.")
+        return " ".join(lines)
+
+    def _why_none(self) -> str:
+        """What it means that nothing was found."""
+        if self.identical == len(self.changes):
+            return "all are the same item by item"
+        if not self.tested:
+            return f"none could be tested{self._why_untested()}"
+        hidden = len(self.out_of_reach)
+        if not hidden:
+            return "no change was found"
+        which = "none" if hidden == len(self.tested) else f"in {hidden} of them none"
+        return f"no change was found, and {which} could have been found {self._with_so_few()}"
+
+    def _why_untested(self) -> str:
+        """The reason, where it is one for all; others are in the table."""
+        reasons = [reason for reason in self._reasons() if reason != SAME]
+        return f" ({reasons[0]})" if len(reasons) == 1 else ""
+
+    def _with_so_few(self) -> str:
+        counts = sorted({change.dialogues for change in self.out_of_reach})
+        return f"with {counts[0] if len(counts) == 1 else f'{counts[0]} to {counts[-1]}'} dialogues"
 
 
-def compare(first: str | Path, second: str | Path, *, resampling: Resampling | None = None) -> Compared:
-    """Compare two folders of runs or studies by paired tests, corrected over all numbers together."""
+def compare(first: str | Path, second: str | Path, *, resampling: Resampling | None = None) -> CompareResult:
+    """Compare two folders of results or studies by paired tests, corrected over all numbers together.
+
+    Numbers are paired by their paths, and tested on the items that both have.
+    """
     if Path(first).resolve() == Path(second).resolve():
         raise UsageError(f"{first} and {second} are one folder: give an earlier one and a later one.")
-    sides = [read_runs([folder]) for folder in (first, second)]
-    shared = _shared(*sides)
-    if not shared:
-        names = [", ".join(map(_asked, side)) for side in sides]
-        raise UsageError(f"{first} and {second} share no run: one has {names[0]}; the other {names[1]}.")
-    how, left_out = resampling or Resampling(), list[str]()
-    changes: dict[tuple[str, str, str], Change] = {}
-    for before, after in shared:
-        if before.run.instrument not in READERS:  # corpora, and earlier comparisons
-            continue
-        name = shown_name(before.name, before.asked, before.corpus)
-        pairs, unpaired = _pairs(items_of(before.folder, before.run), items_of(after.folder, after.run))
-        told = [*unpaired, *_told_otherwise(before.run, after.run)]
-        for (model, what), (old, new) in pairs.items():
-            found = _changed(name, model, what, old, new, how)
-            if isinstance(found, Change):
-                changes[name, model, what] = found
+    sides = [read_results([folder]) for folder in (first, second)]
+    pairs = [
+        (before, after)
+        for before in sides[0]
+        if (after := next((each for each in sides[1] if _is_same_question(before, each)), None)) is not None
+    ]
+    if not pairs:
+        names = [", ".join(f"{each.instrument} on {each.corpus}" for each in side) for side in sides]
+        raise UsageError(f"{first} and {second} share no result: one has {names[0]}; the other {names[1]}.")
+    changes, left_out = list[Change](), list[str]()
+    for before, after in pairs:
+        name = before.step.shown_name
+        numbers, messages = pair_numbers(before.result.items(), after.result.items())
+        for path, (old, new) in numbers.items():
+            change = change_of(name, path, old, new, resampling or Resampling())
+            if isinstance(change, Change):
+                changes.append(change)
             else:
-                told.append(f"{model}, {what}: {found}")
-        left_out += [f"{name}: {one}" for one in told]
-    corrected = correct({key: one.comparison for key, one in changes.items()})
-    shown = [replace(one, comparison=corrected[key]) for key, one in changes.items()]
-    return Compared(str(first), str(second), shown, left_out)
-
-
-def _told_otherwise(before: Run, after: Run) -> list[str]:
-    """What differs besides the models, such as the training side of an overlap: numbers differ for that reason, too."""
-    old, new = ({**one.origin.settings, **_drawn(one), "version": one.origin.version} for one in (before, after))
-    names = [name for name in {**old, **new} if name not in MODELS and old.get(name) != new.get(name)]
-    told = [f"{name} was {old.get(name)}, and is {new.get(name)}" for name in names]
-    read = [one.origin.corpus for one in (before, after)]
-    if read[0] != read[1]:
-        return [f"other dialogues ({', then '.join(read)}), paired by their ids alone", *told]
-    return [*told, *_other_sets(before.data, after.data)]
-
-
-def _drawn(run: Run) -> dict[str, Any]:
-    """The seed, where it decides what is measured; others only draw resamples and controls."""
-    is_drawn = run.instrument == "distract" or run.origin.settings.get("classifier") == "mlp"
-    return {"seed": run.origin.seed} if is_drawn else {}
-
-
-def _other_sets(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Test sets of one name that hold other words: distractions are drawn anew with every seed."""
-    old, new = (
-        {name: one.get("fingerprint") for name, one in side.get("sets", {}).items()} for side in (before, after)
+                messages.append(f"{path}: {change}")
+        messages += other_differences(before, after) if numbers else []
+        left_out += [f"{name}: {message}" for message in messages]
+    return CompareResult(
+        settings=BaseSettings(),
+        parts={},
+        used=f"Before: {first}. After: {second}. Numbers were compared on the items that both have.",
+        counts=skipped(),
+        origin=Origin(settings={"before": str(first), "after": str(second)}),
+        first=str(first),
+        second=str(second),
+        changes=tuple(corrected(changes)),
+        left_out=tuple(left_out),
     )
-    others = [f"{name} was {old[name]}, and is {new[name]}" for name in old if name in new and old[name] != new[name]]
-    return [f"other test sets ({'; '.join(others)}), paired by dialogue and turn alone"] if others else []
 
 
-def _shared(first: Sequence[Placed], second: Sequence[Placed]) -> list[tuple[Placed, Placed]]:
-    """Runs of both; names of steps say less of a corpus than its own name does."""
-    pairs = [(one, next((other for other in second if _is_same_step(one, other)), None)) for one in first]
-    return [(one, other) for one, other in pairs if other is not None]
-
-
-def _is_same_step(first: Placed, second: Placed) -> bool:
-    """Whether one instrument was asked by one name of one corpus.
-
-    Single runs, and steps of older books, do not say what was asked: their names decide, and that of a single run is
-    its instrument, whatever its corpus or its folder is called.
-    """
-    if first.run.instrument != second.run.instrument:
+def _is_same_question(first: StoredResult, second: StoredResult) -> bool:
+    """Whether one question was asked under one name of one corpus; a single result does not say of which corpus."""
+    if first.instrument != second.instrument or first.instrument in ("corpus", "compare"):
         return False
-    if first.asked and second.asked:
-        return (first.asked, first.corpus) == (second.asked, second.corpus)
-    return first.name == second.name
+    if first.step.asked and second.step.asked:
+        return (first.step.asked, first.step.corpus) == (second.step.asked, second.step.corpus)
+    return True
 
 
-def _asked(one: Placed) -> str:
-    return f"{one.asked} on {one.corpus}" if one.asked else one.name
+def pair_numbers(
+    first: Mapping[str, Items], second: Mapping[str, Items]
+) -> tuple[dict[str, tuple[Items, Items]], list[str]]:
+    """The items of numbers with the same path; where each side alone has one subject, these two are compared."""
+    subjects = [list(dict.fromkeys(path.partition("/")[0] for path in side)) for side in (first, second)]
+    alone = [[name for name in side if name not in other] for side, other in (subjects, subjects[::-1])]
+    old = dict(first)
+    new = dict(second)
+    if len(alone[0]) == len(alone[1]) == 1:
+        both = f"{alone[0][0]} → {alone[1][0]}"
+        old, new = (
+            {(f"{both}/{rest}" if subject == own[0] else f"{subject}/{rest}"): items
+             for path, items in side.items() for subject, _, rest in [path.partition("/")]}
+            for side, own in zip((first, second), alone, strict=True)
+        )  # fmt: skip
+    lonely = [f"{path}: in one of both only" for path in sorted(old.keys() ^ new.keys())]
+    return {path: (items, new[path]) for path, items in old.items() if path in new}, lonely
 
 
-def _pairs(
-    first: Mapping[tuple[str, str], Items], second: Mapping[tuple[str, str], Items]
-) -> tuple[dict[tuple[str, str], tuple[Items, Items]], list[str]]:
-    """Numbers of one name; where each side has a single model, it is that one against that one."""
-    models = [list(dict.fromkeys(model for model, _ in side)) for side in (first, second)]
-    renamed: dict[str, str] = {}
-    if len(models[0]) == len(models[1]) == 1:
-        renamed = {models[1][0]: models[0][0]}
-    new = {(renamed.get(model, model), what): items for (model, what), items in second.items()}
-    arrow = {models[0][0]: f"{models[0][0]} → {models[1][0]}"} if renamed and models[0] != models[1] else {}
-    pairs = {(arrow.get(key[0], key[0]), key[1]): (items, new[key]) for key, items in first.items() if key in new}
-    known = [{model for model, _ in side} for side in (first, new)]
-    lonely = sorted({*first} ^ {*new})
-    alone = dict.fromkeys(
-        f"{model}, {what}" if model in known[0] & known[1] and model else model or what for model, what in lonely
-    )
-    return pairs, [f"{one}: in one of both only" for one in alone]
-
-
-def _changed(run: str, model: str, what: str, old: Items, new: Items, how: Resampling) -> Change | str:
+def change_of(run: str, path: str, old: Items, new: Items, how: Resampling) -> Change | str:
     """One number on the items that both have a number for, or why it cannot be compared."""
+    old, new = _with_own_keys(old), _with_own_keys(new)
     is_old, is_new = old.is_scored, new.is_scored
     places = {key: place for place, key in enumerate(new.keys) if is_new[place]}
-    both = [(place, places[key]) for place, key in enumerate(old.keys) if is_old[place] and key in places]
-    before, after = (side.at([pair[number] for pair in both]) for number, side in enumerate((old, new)))
+    shared = [(place, places[key]) for place, key in enumerate(old.keys) if is_old[place] and key in places]
+    before, after = (side.at([pair[number] for pair in shared]) for number, side in enumerate((old, new)))
     if count := _rated_otherwise(before, after):
-        return f"{count} of {len(both)} items of both were rated otherwise"
-    origin = Origin(settings={"compared": what, **({"model": model} if model else {})})
-    comparison, is_identical = _compared(after, before, how, origin), after.is_same_as(before)
+        return f"{count} of {len(shared)} items of both were rated otherwise"
+    comparison, is_identical = _tested(after, before, how, path), after.is_same_as(before)
+    p_value, reason, difference = comparison.p_value, comparison.reason, comparison.difference
     if is_identical:  # models that were not touched do not make it harder to find what the others do
-        comparison = replace(comparison, p_value=None, reason=SAME)
-    if not both:  # not that denominators sum to 0
-        missing = replace(comparison.difference, reason=NONE_SHARED)
-        comparison = replace(comparison, difference=missing, reason=NONE_SHARED)
-    elif comparison.p_value is None and not is_identical:
-        comparison = replace(comparison, reason=_why_no_p_value(comparison))
+        p_value, reason = None, SAME
+    elif not shared:  # the reason is not that denominators sum to 0
+        difference, reason = replace(difference, reason=NO_SHARED_ITEM), NO_SHARED_ITEM
+    elif p_value is None and difference.value is not None:
+        reason = f"{NO_P_VALUE}{reason}" + ("" if difference.interval is None else "; the interval needs no bootstrap")
     return Change(
         run,
-        model,
-        what,
+        path,
+        direction(path),
         first=_value(before),
         second=_value(after),
-        items=len(both),
+        items=len(shared),
         dialogues=len({*before.dialogues}),
-        only=(int(is_old.sum()) - len(both), int(is_new.sum()) - len(both)),
+        only=(int(is_old.sum()) - len(shared), int(is_new.sum()) - len(shared)),
         own=(_value(old), _value(new)),
-        comparison=comparison,
-        best=old.best,
+        difference=difference,
+        p_value=p_value,
+        reason=reason,
+        standard_error=None if is_identical else standard_error(before, after),
         is_identical=is_identical,
     )
 
 
-def _why_no_p_value(comparison: Comparison) -> str | None:
-    """The reason, said of what it is a reason for: the difference stands beside it, and its interval needs less."""
-    if comparison.difference.value is None:
-        return comparison.reason
-    other = "" if comparison.difference.interval is None else "; the interval needs no bootstrap"
-    return f"no p-value: {comparison.reason}{other}"
+def _with_own_keys(items: Items) -> Items:
+    """With a number in each key, for several items can have one dialogue and turn."""
+    seen: Counter[tuple[str, ...]] = Counter()
+    keys = []
+    for key in map(tuple, items.keys):
+        seen[key] += 1
+        keys.append((*key, str(seen[key])))
+    return replace(items, keys=keys)
 
 
 def _rated_otherwise(first: Items, second: Items) -> int:
@@ -285,19 +414,14 @@ def _rated_otherwise(first: Items, second: Items) -> int:
     return int(((first.people != second.people) & ~is_unrated).sum())
 
 
-def _compared(first: Items, second: Items, how: Resampling, origin: Origin) -> Comparison:
+def _tested(first: Items, second: Items, how: Resampling, path: str) -> Comparison:
+    origin = Origin(settings={"compared": path})
     if first.people is not None and second.people is not None:
         return compare_correlations(
             first.people, first.above, second.above, clusters=first.dialogues, resampling=how, origin=origin
         )
-    return compare_ratios(
-        (first.above, first.below),
-        (second.above, second.below),
-        clusters=first.dialogues,
-        test="bootstrap",
-        resampling=how,
-        origin=origin,
-    )
+    sides = (first.above, first.below), (second.above, second.below)
+    return compare_ratios(*sides, clusters=first.dialogues, test="bootstrap", resampling=how, origin=origin)
 
 
 def _value(items: Items) -> float | None:
@@ -311,6 +435,87 @@ def _value(items: Items) -> float | None:
     return ratio_score(items.above, items.below, resampling=once).value
 
 
+# --- What could have been found ---------------------------------------------------------------------------------------
+
+
+def corrected(changes: Sequence[Change]) -> list[Change]:
+    """Changes with p-values by Holm, and the smallest difference that each could have shown in this table."""
+    comparisons = {place: Comparison(change.difference, change.p_value, "bootstrap")
+                   for place, change in enumerate(changes)}  # fmt: skip
+    tests = sum(change.p_value is not None for change in changes)
+    return [
+        replace(
+            change,
+            p_holm=comparison.p_holm,
+            smallest=None if change.p_value is None or change.standard_error is None
+            else smallest_difference(change.standard_error, dialogues=change.dialogues, tests=tests),
+        )
+        for change, comparison in zip(changes, correct(comparisons).values(), strict=True)
+    ]  # fmt: skip
+
+
+def smallest_difference(standard_error: float, *, dialogues: int, tests: int) -> float | None:
+    """The smallest true difference that a paired test over these dialogues finds 4 times in 5.
+
+    It is (t(1 - α/2m) + t(0.8)) · SE, with the paired standard error SE of the difference over n dialogues, Student's
+    quantiles t with n - 1 degrees of freedom, α = 0.05, and m tests in the table: the smallest of m p-values has to
+    keep α/m by Holm's correction. None where no p-value of so few dialogues can be that small.
+
+    >>> round(smallest_difference(0.01, dialogues=100_000, tests=1), 4)   # (1.96 + 0.84) · 0.01
+    0.028
+    """
+    from scipy.special import stdtrit
+
+    level = SIGNIFICANT / tests
+    if dialogues < 2 or standard_error == 0 or smallest_p_value(dialogues) >= level:
+        return None
+    return float((stdtrit(dialogues - 1, 1 - level / 2) + stdtrit(dialogues - 1, POWER)) * standard_error)
+
+
+def standard_error(first: Items, second: Items) -> float | None:
+    """The standard error of the paired difference: the jackknife over dialogues, or None where it is not defined."""
+    names, group = np.unique(np.asarray(first.dialogues, dtype=str), return_inverse=True)
+    if len(names) < 2:
+        return None
+    if first.people is None:
+        sums = [[np.bincount(group, part, len(names)) for part in (side.above, side.below)] for side in (first, second)]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            left_out = [(above.sum() - above) / (below.sum() - below) for above, below in sums]
+    else:
+        once = Resampling(resamples=0)
+        left_out = [
+            np.asarray([correlate(side.above[group != each], side.people[group != each], resampling=once).value
+                        for each in range(len(names))], dtype=np.float64)
+            for side in (first, second) if side.people is not None
+        ]  # fmt: skip
+    values: Floats = left_out[1] - left_out[0]
+    error = math.sqrt((len(names) - 1) / len(names) * float(((values - values.mean()) ** 2).sum()))
+    return error if math.isfinite(error) else None
+
+
+# --- What differs besides ---------------------------------------------------------------------------------------------
+
+
+def other_differences(before: StoredResult, after: StoredResult) -> list[str]:
+    """What differs besides the models: numbers can differ for that reason, too."""
+    old, new = (_conditions(each.result) for each in (before, after))
+    changed = [f"{name} was {old.get(name)}, and is {new.get(name)}" for name in {**old, **new}
+               if old.get(name) != new.get(name)]  # fmt: skip
+    corpora = [each.result.origin.corpus for each in (before, after)]
+    others = [f"other dialogues ({', then '.join(corpora)}), paired by their ids alone"] if len({*corpora}) > 1 else []
+    return [*others, *changed]
+
+
+def _conditions(result: Result) -> dict[str, Any]:
+    """The version, every setting that decides what is measured, and what else the origin names."""
+    options = options_of(type(result.settings))
+    settings = result.settings.to_dict()
+    deciding = {name: settings[name] for name, each in options.items() if each.decides and each.group != "Statistics"}
+    further = {name: value for name, value in result.origin.settings.items()
+               if name not in options and name not in NOT_SETTINGS}  # fmt: skip
+    return {"version": result.origin.version, **deciding, **further}
+
+
 def written_p(p: float | None) -> str | None:
     """A p-value with three decimals, or with as many as show on which side of the limit it is.
 
@@ -320,107 +525,4 @@ def written_p(p: float | None) -> str | None:
     if p is None or p < 0.001:
         return None if p is None else "<0.001"
     written = (f"{p:.{decimals}f}" for decimals in range(3, 18))
-    return next((one for one in written if (float(one) < SURE) == (p < SURE)), str(p))
-
-
-def section_of(compared: Compared) -> Section:
-    """The comparison as a section of a report."""
-    return Section(
-        "Compared",
-        "compared",
-        "What has changed?",
-        [*_partly(compared), _table(compared), *_own(compared)],
-        lead=_lead(compared),
-        verdict=_verdict(compared),
-        origin=Origin(settings={"before": compared.first, "after": compared.second}),
-    )
-
-
-def _table(compared: Compared) -> Table:
-    columns = [
-        Column("run"), Column("model"), Column("number"), Column("before", ".4g"), Column("after", ".4g"),
-        Column("difference", ".4g"), Column("p (Holm)", ".3g"), Column("items of both", ",d"), Column("for sure"),
-    ]  # fmt: skip
-    rows = [
-        [one.run, one.model, one.what, one.first, one.second, one.comparison.difference,
-         p_cell(one.comparison.p_holm, n=one.items, reason=one.comparison.reason), one.items,
-         one.said or ("the same" if one.is_identical else "")]
-        for one in compared.changes
-    ]  # fmt: skip
-    notes = [
-        f"Before: {compared.first}. After: {compared.second}. Both values and the difference, after minus before, are "
-        "of the items of both, with an interval over dialogues; p-values are of paired tests, corrected over this "
-        "table without what is the same item by item.",
-        *compared.left_out,
-    ]
-    return Table(columns, rows, "Before and after", notes=notes, name="compared")
-
-
-def _partly(compared: Compared) -> list[Prose]:
-    if not compared.partly:
-        return []
-    told = f"{len(compared.partly)} of {len(compared.changes)} numbers share only a part of their items"
-    return [Prose(f"{told}: before and after are of that part, and what each run says of all its items stands below.")]
-
-
-def _own(compared: Compared) -> list[Table]:
-    """What the runs' own pages say where they have other items, too."""
-    columns = [
-        Column("run"), Column("model"), Column("number"), Column("items of both", ",d"),
-        Column("items before", ",d"), Column("items after", ",d"), Column("all before", ".4g"),
-        Column("all after", ".4g"),
-    ]  # fmt: skip
-    rows = [[one.run, one.model, one.what, one.items, *one.of, *one.own] for one in compared.partly]
-    notes = ["These values are of other items before than after, and are not compared."]
-    return [Table(columns, rows, "Each run over all of its items", notes=notes, name="own")] if rows else []
-
-
-def _lead(compared: Compared) -> str:
-    counts = f"{compared.better} better for sure, {compared.worse} worse, {compared.untested} that could not be tested"
-    told = [f"{len(compared.changes)} numbers of both: {counts}{_why_untested(compared)}."]
-    if compared.identical:
-        told.append(f"{compared.identical} {'is' if compared.identical == 1 else 'are'} the same item by item.")
-    if compared.out_of_reach:
-        told.append(f"Of {len(compared.out_of_reach)} no change could have been found {_with_so_few(compared)}.")
-    return " ".join(told)
-
-
-def _verdict(compared: Compared) -> Verdict:
-    """Good is what is better for sure, where all was tested on the same dialogues and a fall could have been found.
-
-    That nothing was found is no good news: with few dialogues nothing can be.
-    """
-    total = f"of {len(compared.changes)} numbers"
-    if compared.worse:
-        return Verdict(f"{total} worse for sure than before", compared.worse, "bad", "d")
-    hidden = len(compared.out_of_reach)
-    if not compared.better:
-        return Verdict(f"{total} changed for sure: {_why_none(compared)}", 0, "info", "d")
-    said = f"{total} better for sure than before, none worse"
-    said += f"; in {hidden} of them no change could have been found {_with_so_few(compared)}" if hidden else ""
-    is_whole = not (compared.untested or compared.left_out or hidden)
-    return Verdict(said, compared.better, "good" if is_whole else "info", "d")
-
-
-def _why_none(compared: Compared) -> str:
-    """What it means that nothing was found."""
-    if compared.changes and compared.identical == len(compared.changes):
-        return "all are the same item by item"
-    if not compared.tested:
-        return f"none could be tested{_why_untested(compared)}"
-    hidden = len(compared.out_of_reach)
-    if not hidden:
-        return "no change was found"
-    which = "none" if hidden == len(compared.tested) else f"in {hidden} of them none"
-    return f"no change was found, and {which} could have been found {_with_so_few(compared)}"
-
-
-def _why_untested(compared: Compared) -> str:
-    """The reason, where it is one for all; others are told by the table."""
-    reasons = {one.comparison.reason for one in compared.changes if one.comparison.p_value is None} - {SAME, None}
-    return f" ({reasons.pop()})" if len(reasons) == 1 else ""
-
-
-def _with_so_few(compared: Compared) -> str:
-    counts = sorted({one.dialogues for one in compared.out_of_reach})
-    return f"with {counts[0] if len(counts) == 1 else f'{counts[0]} to {counts[-1]}'} dialogues"
+    return next((text for text in written if (float(text) < SIGNIFICANT) == (p < SIGNIFICANT)), str(p))

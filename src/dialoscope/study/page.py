@@ -1,111 +1,104 @@
-"""The one page of a study: every step's section in order, failures where they belong, and how it was made."""
+"""The one page of a study, or of several results: every section in order, failures among them, and how it was made."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from dialoscope.instruments import INSTRUMENTS
-from dialoscope.report import Column, Prose, Section, Table, Verdict, read_run
-from dialoscope.study.book import Step, kept_plan
-from dialoscope.study.plan import CorpusWish, Plan
+from dialoscope.files import whole_file
+from dialoscope.instruments import QUESTIONS
+from dialoscope.report import Column, Prose, Section, Table, render
+from dialoscope.report.cell import Cell
+from dialoscope.report.section import Card
+from dialoscope.settings import default_of
+from dialoscope.study.plan import Plan
+from dialoscope.study.results import folder_of, load_any, steps_in
+from dialoscope.study.steps import Step
 
-SAID = {"done": "done", "failed": "failed", "skipped": "left out", "pending": "not yet run"}
-CONCERNS = ("warn", "bad")
-TITLES = {
-    "corpus": "Corpus",
-    "overlap": "Overlap",
-    "distract": "Distraction",
-    "probe": "Probes",
-    "engage": "Engagement",
-    "compare": "Compared",
-}
+STATES = {"done": "done", "failed": "failed", "skipped": "skipped", "pending": "not yet run"}
+TITLES = {"compare": "Comparison"}
 
 
-def sections_of(folder: Path, steps: Sequence[Step], plan: Plan, *, dealt: Sequence[str] = ()) -> list[Section]:
-    """A section for each step, then the steps themselves."""
-    told = [
-        f"{name} has one split: one in ten of its dialogues was held out for validation and one for testing "
-        f"(seed {plan.seed}), for models and instruments alike; overlap was measured within the whole."
-        for name in dealt
-    ]
-    return [*step_sections(folder, steps), _made(steps, told)]
+def write_page(folder: Path, plan: Plan, steps: Sequence[Step]) -> None:
+    """The page of a study, in its folder."""
+    found = list(zip(steps, sections_of(folder, steps), strict=True))
+    sections = [*(section for _, section in found), how_it_was_made(plan, steps)]
+    page = render(plan.title, sections, subtitle=", ".join(plan.corpora), overall=overall(found))
+    with whole_file(folder / "report.html") as unfinished:
+        unfinished.write_text(page, encoding="utf-8", newline="\n")
 
 
-def step_sections(folder: Path, steps: Sequence[Step]) -> list[Section]:
-    """What each step found, or why it did not."""
+def joined_page(folders: Sequence[Path], title: str) -> str:
+    """One page of results and studies; where two folders have sections of one title, titles name the folder."""
+    given = {folder.resolve(): folder for folder in map(folder_of, folders)}  # a folder that is given twice is one
+    found = []
+    for real, folder in given.items():
+        steps = steps_in(folder)
+        for step, section in zip(steps, sections_of(folder, steps), strict=True):
+            found.append((short_path(real, given), step, section))
+    is_told_apart = len(given) == 1 or len({section.title for _, _, section in found}) == len(found)
+    if not is_told_apart:
+        found = [(own, step, replace(section, title=f"{section.title} ({own})")) for own, step, section in found]
+    summary = overall([(step, section) for _, step, section in found])
+    return render(title, [section for _, _, section in found], subtitle=", ".join(map(str, folders)), overall=summary)
+
+
+def short_path(folder: Path, all_folders: Iterable[Path]) -> str:
+    """The shortest end of a path that no other one has: `a/study` beside `b/study`."""
+    others = [other.parts for other in all_folders if other != folder]
+    ends = (folder.parts[-count:] for count in range(1, len(folder.parts)))
+    own = (end for end in ends if all(other[-len(end) :] != end for other in others))
+    return str(Path(*next(own, folder.parts)))
+
+
+def sections_of(folder: Path, steps: Sequence[Step]) -> list[Section]:
+    """What each step found, or why it found nothing."""
     is_named = len({step.corpus for step in steps if step.corpus}) > 1
-    went_on = any(step.state == "done" for step in steps)
-    plan = kept_plan(folder)
+    continued = any(step.state == "done" for step in steps)
     return [
-        _section(folder, step, plan, is_named=is_named) if step.state == "done" else _missing(step, went_on=went_on)
+        _section(folder, step, is_named=is_named) if step.state == "done" else _missing(step, continued=continued)
         for step in steps
     ]
 
 
-def _section(folder: Path, step: Step, plan: Mapping[str, Any], *, is_named: bool) -> Section:
-    section = _recorded(read_run(folder / step.run).section, step, plan)
-    if step.instrument == "corpus":
-        return replace(section, verdict=None, anchor=step.name)  # the summary is for what the instruments found
+def _section(folder: Path, step: Step, *, is_named: bool) -> Section:
+    section = load_any(folder / step.run).section()
+    if step.run == "." or step.instrument == "corpus":
+        return section.at(section.anchor if step.run == "." else step.name)
     own = f" ({step.asked})" if step.asked not in ("", step.instrument) else ""
-    title = f"{section.title}{own}{f': {step.corpus}' if is_named else ''}"
-    return replace(section, title=title, anchor=step.name)
+    corpus = f": {step.corpus}" if is_named and step.corpus else ""
+    return replace(section, title=f"{section.title}{own}{corpus}", anchor=step.name)
 
 
-def _recorded(section: Section, step: Step, plan: Mapping[str, Any]) -> Section:
-    """A section whose record says what the plan gave: options of reading and measuring, and recipes of training."""
-    if section.origin is None:
-        return section
-    asks: dict[str, Mapping[str, Any]] = {one["name"]: one for one in plan.get("instruments", ())}
-    ask = asks.get(step.asked, {"options": {}, "models": ()})
-    reading = plan.get("corpora", {}).get(step.corpus, {})
-    trained = {name: one for name in ask["models"] if "preset" in (one := plan["models"][name])}
-    given = {
-        "reading": _options(reading, {**asdict(CorpusWish(())), "path": reading.get("path")}),
-        "options": _options(ask["options"], asdict(INSTRUMENTS[ask["instrument"]].wish()) if ask["options"] else {}),
-        **{f"model_{_joined(name)}": _options(_recipe(one), {}) for name, one in trained.items()},
+def _missing(step: Step, *, continued: bool) -> Section:
+    """A step that failed, that something is not installed for, or that an interrupted study did not reach."""
+    failed = "This step failed; the others were run." if continued else "This step failed, and no other is done."
+    leads = {"failed": failed, "skipped": "Not measured.", "pending": "Not yet run."}
+    texts = {
+        "failed": f"{step.reason}\n\nThe whole trace is in the study's folder under failures/. Run the study again "
+        "when this is repaired: what is done is kept.",
+        "skipped": step.reason,
+        "pending": "Run the study again: it continues where it stopped.",
     }
-    kept = {key: value for key, value in given.items() if value}
-    return replace(section, origin=section.origin.having(**kept))
-
-
-def _options(options: Mapping[str, Any], usual: Mapping[str, Any]) -> str:
-    """Those that are not as usual, in a line."""
-    known = {key: json.dumps(value) for key, value in usual.items()}
-    given = {key: value for key, value in options.items() if json.dumps(value) != known.get(key)}
-    return ",".join(f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in given.items())
-
-
-def _recipe(model: Mapping[str, Any]) -> dict[str, Any]:
-    """All that tells how a model was trained; what was left open is left out."""
-    has_loss = model["insert"] > 0 and model["attention_loss"]
-    told = {
-        **{key: model[key] for key in ("preset", "corpus", "insert")},
-        "attention_loss": f"{model['attention_weight']:g}*{model['attention_reduction']}" if has_loss else "none",
-        **{key: model[key] for key in ("context_turns", "train_limit", "validation_limit", "bleu_samples", "seed")},
-        **model["set"],
-    }
-    return {key: value for key, value in told.items() if value is not None}
-
-
-def _joined(name: str) -> str:
-    """A name as the key of a record, whose parts are kept apart by bars and blanks."""
-    return "_".join(name.replace("|", "/").split())
+    questions = {"model": "Can it be loaded?", "compare": "What has changed?", "corpus": "What is in the data?"}
+    question = questions.get(step.instrument) or QUESTIONS[step.instrument].ask
+    title = TITLES.get(step.instrument, step.instrument.capitalize()) + (f": {step.corpus}" if step.corpus else "")
+    title = step.name.capitalize() if step.instrument == "model" else title
+    card = Card(f"{step.shown_name} failed.", None, "not_measurable") if step.state == "failed" else None
+    return Section(title, step.name, question, [Prose(texts[step.state])], lead=leads[step.state], verdict=card)
 
 
 def overall(found: Sequence[tuple[Step, Section]]) -> str:
-    """What the verdicts come to, for those who read no further: they are counted, and nothing is judged anew."""
+    """What the cards come to, for those who read no further: they are counted, and nothing is judged again."""
     failed, waiting = (
         [section.title for step, section in found if step.state == state] for state in ("failed", "pending")
     )
     ended = [section for step, section in found if step.state in ("done", "skipped") and step.instrument != "corpus"]
-    levels = ["info" if one.verdict is None else one.verdict.level for one in ended]
-    judged = len(levels) - levels.count("info")
-    concerns = [_concern(one) for one, level in zip(ended, levels, strict=True) if level in CONCERNS]
-    others = [one.title for one, level in zip(ended, levels, strict=True) if level == "info"]
+    levels = [section.verdict.level if section.verdict else "not_measurable" for section in ended]
+    judged = sum(level in ("good", "concern") for level in levels)
+    concerns = [_concern(section) for section, level in zip(ended, levels, strict=True) if level == "concern"]
+    others = [section.title for section, level in zip(ended, levels, strict=True) if level not in ("good", "concern")]
     lines = [_counted(concerns, judged)] if ended else []
     lines += [f"Not judged: {'; '.join(others)}."] if others and judged else []
     lines += [f"Failed: {'; '.join(failed)}."] if failed else []
@@ -115,7 +108,7 @@ def overall(found: Sequence[tuple[Step, Section]]) -> str:
 
 def _counted(concerns: Sequence[str], judged: int) -> str:
     if not judged:
-        return "Nothing can be said: none of the findings is good or bad in itself."
+        return "No finding could be judged good or a concern."
     if not concerns:
         return f"No concern is raised by {'the one finding' if judged == 1 else f'any of the {judged} findings'}."
     word = "finding raises" if judged == 1 else "findings raise" if len(concerns) > 1 else "findings raises"
@@ -123,40 +116,32 @@ def _counted(concerns: Sequence[str], judged: int) -> str:
 
 
 def _concern(section: Section) -> str:
-    """The section's title, and whom its concern is about where it is not about all."""
+    """The section's title, and which of its parts the concern is about where it is not about all."""
     assert section.verdict is not None
     parts = section.verdict.parts
-    about = [one.name for one in parts if one.level in CONCERNS]
+    about = [part.name for part in parts if part.level == "concern"]
     return f"{section.title} ({', '.join(about)})" if len(about) < len(parts) else section.title
 
 
-def _missing(step: Step, *, went_on: bool) -> Section:
-    """A step that broke, that something is not installed for, or that the study was broken off before."""
-    is_broken = step.state == "failed"
-    failed = "This step failed; the others went on." if went_on else "This step failed, and no other was done."
-    leads = {"failed": failed, "skipped": "Not measured.", "pending": "Not yet run."}
-    about = f"{TITLES.get(step.instrument, step.name)}{f': {step.corpus}' if step.corpus else ''}"
-    title = step.name.capitalize() if step.instrument == "model" else about
-    others = {"model": "Can it be loaded?", "compare": "What has changed?"}
-    question = others.get(step.instrument) or INSTRUMENTS[step.instrument].question
-    then = "The whole trace is in the study's folder under failures/. Run the study again when it is mended: "
-    text = f"{step.reason}\n\n{then}what is done is kept." if is_broken else step.reason
-    text = "Run the study again: it goes on where it was." if step.state == "pending" else text
-    return Section(
-        title,
-        step.name,
-        question,
-        [Prose(text)],
-        lead=leads[step.state],
-        verdict=Verdict(f"{step.name}: failed", "–", "bad") if is_broken else None,
-    )
-
-
-def _made(steps: Sequence[Step], told: Sequence[str]) -> Section:
-    columns = [Column("step"), Column("instrument"), Column("corpus"), Column("state"), Column("seconds", ".1f"),
-               Column("run")]  # fmt: skip
-    rows: list[list[str | float]] = [
-        [one.name, one.instrument, one.corpus, SAID[one.state], one.seconds, one.run] for one in steps
+def how_it_was_made(plan: Plan, steps: Sequence[Step]) -> Section:
+    """The steps of the study, and how its models were trained."""
+    columns = [Column("step"), Column("question"), Column("corpus"), Column("state"), Column("seconds", ".1f"),
+               Column("result")]  # fmt: skip
+    rows: list[list[Cell]] = [
+        [step.name, step.instrument, step.corpus, STATES[step.state], step.seconds, step.run] for step in steps
     ]
-    table = Table(columns, rows, "Steps of the study", name="steps")
-    return Section("How it was made", "steps", "What was run, and how did it end?", [*map(Prose, told), table])
+    tables = [Table(columns, rows, "Steps of the study", name="steps")]
+    trained = {name: entry for name, entry in plan.models.items() if entry.training is not None}
+    models: list[list[Cell]] = []
+    for name, entry in trained.items():
+        assert entry.training is not None
+        kind, values = type(entry.training), entry.training.to_dict()
+        usual = {key: default_of(kind, key) for key in values}
+        changed = [f"{key}={value}" for key, value in values.items()
+                   if key == "preset" or (value != usual[key] and value not in ([], None))]  # fmt: skip
+        models.append([name, entry.corpus or "", ", ".join(changed)])
+    if models:
+        tables.append(
+            Table(["model", "trained on", "settings"], models, "Models trained for this study", name="models")
+        )
+    return Section("How it was made", "steps", "What was run, and how did it end?", tables)

@@ -1,96 +1,131 @@
-"""The steps of a plan: their names, what their numbers depend on, and whether one is done."""
+"""The steps of a study in `study.json`, and its folder, in which one study runs at a time."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any, BinaryIO, Literal
 
-from dialoscope.corpus import Corpus
-from dialoscope.errors import DialoscopeError, UsageError
-from dialoscope.instruments import INSTRUMENTS, CorpusShown
-from dialoscope.record import version
-from dialoscope.report import read_run
-from dialoscope.report.anchor import LONGEST, slug
-from dialoscope.report.run import FILES, table_files
-from dialoscope.study.book import Step
-from dialoscope.study.keys import digest, fingerprint
-from dialoscope.study.models import Source
-from dialoscope.study.plan import Ask, Plan
+from dialoscope.errors import OutputError, UsageError
+from dialoscope.files import MARK
+from dialoscope.report.anchor import slug
+from dialoscope.report.run import is_whole
 
+BOOK = "study.json"
+LOCK = ".dialoscope-lock"  # the file stays; what counts is whether a process holds it
 KEY_LETTERS = 12  # of a step's key, in the name of its folder
-NAME_LETTERS = 8  # of what stands for the true names, where a folder's name cannot
-COMPARED = Step("compared", "compare", "", "pending")  # with an earlier study
+KEYED = re.compile(rf".+-[0-9a-f]{{{KEY_LETTERS}}}")  # the folder of a step; commands add no key
+State = Literal["done", "failed", "skipped", "pending"]
 
 
-def steps_of(plan: Plan) -> list[tuple[str, Ask, str]]:
-    """Every corpus itself, then every instrument on each of its corpora; each with a name that a folder can have.
+@dataclass(frozen=True)
+class Step:
+    """How one task of a study ended, or a model that could not be loaded."""
 
-    No name depends on the order of the plan: where two would be called the same, or letters are lost, a digest of the
-    true names is added.
+    name: str
+    instrument: str  # a question, corpus, compare, or model
+    corpus: str
+    state: State  # skipped: something is not installed; pending: not yet run
+    asked: str = ""  # what the TOML calls the question
+    models: tuple[str, ...] = ()
+    key: str = ""
+    run: str = ""  # its folder, within the study's
+    seconds: float = 0.0
+    reason: str = ""  # why it failed or was skipped
+    is_reused: bool = field(default=False, compare=False)  # in this call
+
+    def to_dict(self) -> dict[str, Any]:
+        """The step as study.json has it."""
+        return {key: value for key, value in asdict(self).items() if key != "is_reused"}
+
+    @property
+    def shown_name(self) -> str:
+        """What people read: the step's name, or what was asked of which corpus where the name holds a digest."""
+        is_plain = not self.asked or self.name == slug(f"{self.asked}-{self.corpus}")
+        return self.name if is_plain else f"{self.asked} on {self.corpus}"
+
+
+@contextmanager
+def study_lock(folder: Path) -> Iterator[None]:
+    """Keep a study's folder for this process; one that is somebody else's is refused, and one that is in use.
+
+    The lock is the process's own (`lockf`): the system releases it when the process ends, and children that live on
+    do not have it. Two threads of one process are not told apart.
     """
-    shown = Ask("corpus", "corpus", CorpusShown(), tuple(plan.corpora))
-    asked = [(ask, corpus) for ask in (shown, *plan.asks) for corpus in ask.corpora]
-    texts = [f"{ask.name}-{corpus}" for ask, corpus in asked]
-    slugs = [slug(text, default=ask.instrument) for text, (ask, _) in zip(texts, asked, strict=True)]
-    same, alike = Counter(texts), Counter([COMPARED.name, *slugs])
-    found = []
-    for text, short, (ask, corpus) in zip(texts, slugs, asked, strict=True):
-        is_own = same[text] == 1 if short == text else alike[short] == 1 and _has_all_letters(text)
-        name = short if is_own else _with_digest(short, [ask.instrument, ask.name, corpus])
-        found.append((name, ask, corpus))
-    return found
-
-
-def _has_all_letters(text: str) -> bool:
-    """Whether the slug of a text has all of its letters; case, blanks and signs may be lost."""
-    return text.isascii() and len(text) <= LONGEST
-
-
-def _with_digest(short: str, names: Sequence[str]) -> str:
-    """A slug, cut where it must be, that no other names have."""
-    return f"{short[: LONGEST - NAME_LETTERS - 1].rstrip('-')}-{digest(names)[:NAME_LETTERS]}"
-
-
-def shown_name(name: str, asked: str, corpus: str) -> str:
-    """What people read of a step: its name, or what was asked of which corpus where the name has a digest for that."""
-    return name if not asked or name == slug(f"{asked}-{corpus}") else f"{asked} on {corpus}"
-
-
-def trace_name(name: str) -> str:
-    """The file of the trace of a step, or of a model, that failed."""
-    short = slug(name, default="step")
-    return f"{name if short == name else _with_digest(short, [name])}.txt"
-
-
-def pending(plan: Plan) -> list[Step]:
-    """What a plan will have done."""
-    found = [Step(name, ask.instrument, corpus, "pending", asked=ask.name) for name, ask, corpus in steps_of(plan)]
-    return found if plan.against is None else [*found, COMPARED]
-
-
-def keyed(step: Step, ask: Ask, corpus: Corpus, sources: Mapping[str, Source], *, seed: int) -> Step:
-    """A step with the key of all that its numbers depend on, and the folder that goes with it."""
-    models = {name: one.identity for name, one in sources.items()}
-    read = {path: fingerprint(path) for path in INSTRUMENTS[ask.instrument].reads(ask.wish)}
-    parts = [version(), ask.to_dict(), corpus.name, corpus.fingerprint, models, read, seed]
-    if ask.instrument == "corpus":  # it also shows how the dialogues were read, of which they know nothing
-        parts += [corpus.format, dict(corpus.skipped), dict(corpus.ignored)]
-    key = digest(parts)
-    return replace(step, key=key, run=f"runs/{step.name}-{key[:KEY_LETTERS]}")
-
-
-def is_whole(run: Path) -> bool:
-    """Whether a run is there with all of its files."""
+    check_own(folder)
     try:
-        kept = read_run(run)
-    except UsageError:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / LOCK).open("ab")
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+    with lock:
+        if not _is_locked_for_us(lock):
+            raise OutputError(f"{folder}: another study is running in this folder. Wait for it, or give another --out.")
+        yield
+
+
+def _is_locked_for_us(file: BinaryIO) -> bool:
+    """Lock a file for this process; False where another one has it."""
+    try:
+        import fcntl
+    except ImportError:  # Windows: as if nobody else were there
+        return True
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
         return False
-    return all((run / name).is_file() for name in (*FILES, *kept.files, *table_files(kept.section)))
+    except OSError:  # a network disk without locks
+        return True
+    return True
 
 
-def reason_of(error: Exception) -> str:
-    """An error in one line."""
-    said = " ".join(str(error).split())
-    return said if isinstance(error, DialoscopeError) else f"{type(error).__name__}: {said}"
+def check_own(folder: Path) -> None:
+    """Refuse a folder that holds anything but a study, or what is left of one that was interrupted at once."""
+    try:
+        is_free = not folder.exists() or (
+            folder.is_dir() and all(file.name == LOCK or file.name.startswith(MARK) for file in folder.iterdir())
+        )
+        # study.json is looked for last: a study that begins in this moment has it before any other file.
+        is_own = is_free or is_study(folder)
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+    if not is_own:
+        raise OutputError(f"{folder}: expected a new folder or an earlier study, found other files. Give a new folder.")
+
+
+def is_study(folder: Path) -> bool:
+    """Whether a study ran in a folder: study.json says so or, where that is damaged, the result of a step."""
+    try:
+        read_steps(folder)
+    except UsageError:
+        return any(KEYED.fullmatch(run.name) and is_whole(run) for run in folder.glob("runs/*"))
+    return True
+
+
+def kept_steps(folder: Path) -> list[Step]:
+    """The steps of an earlier call; none where study.json is damaged, for results are found by their keys anyway."""
+    try:
+        return read_steps(folder)
+    except UsageError:
+        return []
+
+
+def read_steps(folder: Path) -> list[Step]:
+    """The steps in a study's folder."""
+    path = folder / BOOK
+    try:
+        steps = json.loads(path.read_bytes())["steps"]
+        return [Step(**{**step, "models": tuple(step["models"])}) for step in steps]
+    except OSError as error:
+        raise UsageError(f"{folder}: expected a study's folder with {BOOK}, found none.") from error
+    except (ValueError, KeyError, TypeError) as error:
+        found = " ".join(str(error).split())
+        raise UsageError(f"{path}: expected the steps of a study, found {type(error).__name__}: {found}.") from error
+
+
+def _unwritable(folder: Path, error: OSError) -> OutputError:
+    return OutputError(f"{folder}: this folder cannot be written to ({error.strerror}). Give another place.")

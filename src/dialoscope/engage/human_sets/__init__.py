@@ -1,4 +1,4 @@
-"""Turns that people have rated: FED, DailyDialog-Human, or a table of one's own, ready to be held against raters."""
+"""Turns that people have rated: FED, DailyDialog-Human, or a table of your own."""
 
 from dialoscope.engage.human_sets.items import dialogues_of
 from dialoscope.engage.human_sets.keys import item_key, keys_of, normalised, pair_key, selection_keys

@@ -23,8 +23,20 @@ PAPER_ANNOTATORS = 5  # that the paper on remaining depth has for FED and DailyD
 def from_corpus(
     path: Path, aspect: str | None, metrics: Sequence[str], name: str | None, splits: Sequence[str] = ()
 ) -> HumanSet:
-    """The rated turns of a corpus, or of some splits of it."""
-    corpus = load(path)
+    """The rated turns of a corpus on disk, or of some splits of it."""
+    return rated_turns_of(load(path), path, aspect=aspect, metrics=metrics, name=name, splits=splits)
+
+
+def rated_turns_of(
+    corpus: Corpus,
+    path: Path | str,
+    *,
+    aspect: str | None = None,
+    metrics: Sequence[str] = (),
+    name: str | None = None,
+    splits: Sequence[str] = (),
+) -> HumanSet:
+    """The rated turns of a corpus; messages call it by its path or name."""
     corpus = corpus.split(*splits) if splits else corpus
     chosen = _aspect(corpus, aspect, path)
     found = list(_rated_turns(corpus, chosen, path, _scores_beside(corpus)))
@@ -41,7 +53,7 @@ def from_corpus(
     return replace(built, aspect=chosen, note=_note(corpus, built), left_out=dict(left_out))
 
 
-def _aspect(corpus: Corpus, wanted: str | None, path: Path) -> str:
+def _aspect(corpus: Corpus, wanted: str | None, path: Path | str) -> str:
     """The aspect that was asked for, or engagingness under one of its names."""
     known: dict[str, None] = dict.fromkeys(
         aspect for dialogue in corpus for turn in dialogue.turns for aspect in _ratings(turn)
@@ -62,7 +74,7 @@ def _aspect(corpus: Corpus, wanted: str | None, path: Path) -> str:
 
 
 def _rated_turns(
-    corpus: Corpus, aspect: str, path: Path, beside: Mapping[Turns, Mapping[str, float]]
+    corpus: Corpus, aspect: str, path: Path | str, beside: Mapping[Turns, Mapping[str, float]]
 ) -> Iterator[Rated]:
     """Every rated turn with the turns before it; one without a rating of this aspect comes with none."""
     found: list[tuple[Turns, Turns, dict[str, float], dict[str, float]]] = []
@@ -113,5 +125,5 @@ def _note(corpus: Corpus, rated: HumanSet) -> str:
     return " ".join(notes)
 
 
-def _no_metrics(path: Path, metric: str) -> UsageError:
+def _no_metrics(path: Path | str, metric: str) -> UsageError:
     return UsageError(f"{path}: no metric '{metric}': there are no other metrics' scores.")

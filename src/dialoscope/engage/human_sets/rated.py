@@ -1,4 +1,4 @@
-"""Turns that people have rated, as a set that is held against raters, and the half of it that may be selected on."""
+"""A set of turns that people have rated, and the half of it that predictors may be selected on."""
 
 from __future__ import annotations
 
@@ -86,15 +86,9 @@ class HumanSet:
         )
 
 
-def some_of(rated: HumanSet, most: int, *, seed: int | None = None) -> HumanSet:
-    """At most so many items in their order: the first ones, or with a seed, drawn at random."""
-    if most >= len(rated):
-        return rated
-    return rated.select(range(most) if seed is None else _drawn(len(rated), most, seed))
-
-
-def _drawn(count: int, most: int, seed: int) -> npt.NDArray[np.int64]:
-    return np.sort(np.random.default_rng(seed).choice(count, most, replace=False))
+def some_of(rated: HumanSet, most: int) -> HumanSet:
+    """The first items, at most so many."""
+    return rated if most >= len(rated) else rated.select(range(most))
 
 
 class Halves(NamedTuple):

@@ -151,6 +151,11 @@ class Frames:
         places = np.cumsum(counts)[np.searchsorted(wanted, keys)]
         return np.where(keys == NONE, NONE, places), int(counts.sum())
 
+    def keys_without_words(self, bags: DataFrame) -> Ints:
+        """Keys of the units that have a part without words; they overlap with nothing."""
+        empty = " OR ".join(f"size({name}) = 0" for name in bags.columns if name.startswith("part_"))
+        return np.asarray(bags.where(empty).select("key").toArrow()["key"].to_numpy())
+
     def distinct(self, bags: DataFrame, count: int) -> tuple[DataFrame, Ints]:
         """Each bag that is not empty once, under the key of its first unit; and for each unit the first with its bag.
 
@@ -182,7 +187,7 @@ def mapped(frame: DataFrame, work: shards.Work, schema: str) -> DataFrame:
 
 
 def rarest_part(bags: list[DataFrame], parts: int) -> int:
-    """The part with the fewest pairs of identical bags, as `overlap.pairs.rarest_part` counts them."""
+    """The part with the fewest pairs of identical bags, as `sample_join.rarest_part` counts them."""
     if parts == 1:
         return 0
     sides = _union([frame.selectExpr("*", f"{number} AS side") for number, frame in enumerate(bags)])

@@ -8,30 +8,32 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dialoscope.corpus.dialogue import split_rank
-from dialoscope.corpus.load import Account, find_parts, name_of
+from dialoscope.corpus.dialogue import Corpus, split_rank
+from dialoscope.corpus.load import Account, find_parts, name_of, replace_split
 from dialoscope.corpus.readers.tables import is_native
 from dialoscope.errors import CorpusError, UsageError, unknown_name
-from dialoscope.overlap.sides import UNITS, checked_type, is_text, qualified
+from dialoscope.overlap.sides import UNITS, qualified
 from dialoscope.overlap.spark import shards
 from dialoscope.overlap.spark.session import no_word_of_pandas
-from dialoscope.overlap.tables import table_files
+from dialoscope.overlap.tables import check_is_text, is_text, table_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# What is wrong with a row, in the words of the readers of this process (`corpus.readers.tables`, `overlap.sides`).
+# What is wrong with a row, in the words of the readers of this process (`corpus.readers.tables`, `overlap.tables`).
 WHY_NO_DIALOGUE = """CASE
     WHEN coalesce(size(turns), 0) < 1 THEN 'at least one turn, found none'
     WHEN id IS NULL OR exists(turns, turn -> turn.speaker IS NULL OR turn.text IS NULL)
@@ -47,17 +49,86 @@ END"""
 
 @dataclass(frozen=True)
 class Parquet:
-    """Files that Spark reads itself: dialogues in our own form, or tables with a column of texts."""
+    """Files that Spark reads itself: dialogues in our own form, or tables with a column of texts.
+
+    It has the name, the splits and the size of a corpus, so that splits are chosen by the same rule.
+    """
 
     files: tuple[Path, ...]
-    splits: tuple[str, ...]  # of each file, for dialogues that name none
+    file_splits: tuple[str, ...]  # of each file, for dialogues that name none
     name: str
     column: str | None = None
     only: tuple[str, ...] = ()  # splits; none stands for all of them
+    called: str = ""  # the split that all of it stands for, in place of its own
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    ignored: Mapping[str, str] = field(default_factory=dict)  # file -> why it is not read
+
+    @cached_property
+    def _counts(self) -> dict[str, int]:
+        """Dialogues by split: only the column `split` is read here, or the number of rows."""
+        counts: Counter[str] = Counter()
+        for file, own in zip(self.files, self.file_splits, strict=True):
+            if self.column is not None:
+                counts[own] += pq.read_metadata(file).num_rows
+                continue
+            for batch in pq.ParquetFile(file).iter_batches(columns=["split"]):
+                for row in pc.value_counts(batch.column(0)).to_pylist():
+                    counts[row["values"] or own] += row["counts"]
+        return {name: counts[name] for name in sorted(counts, key=split_rank)}
+
+    @property
+    def splits(self) -> dict[str, int]:
+        """Number of dialogues by split, in corpus order."""
+        return {name: count for name, count in self._counts.items() if name in (self.only or self._counts)}
+
+    def __len__(self) -> int:
+        return sum(self.splits.values())
 
     def split(self, *names: str) -> Parquet:
-        """Only these splits; one that is missing is an error once Spark has looked."""
+        """Only these splits; one that is missing is an error that names those present."""
+        for name in names:
+            if name not in self.splits:
+                raise UsageError(f"No split '{name}' in {self.name}. Splits present: {', '.join(self.splits)}.")
         return replace(self, only=names)
+
+    def __getitem__(self, index: slice) -> Parquet:
+        raise UsageError("Spark reads these files whole: leave limit out, or read them with dialoscope.load.")
+
+
+@dataclass(frozen=True)
+class ParquetSides:
+    """Training and test data of their own as one corpus, at least one of them files that Spark reads."""
+
+    by_split: Mapping[str, Any]  # Parquet, or a Corpus that was read in this process
+
+    @property
+    def name(self) -> str:
+        """The names of both."""
+        return " and ".join(data.name for data in self.by_split.values())
+
+    @property
+    def splits(self) -> dict[str, int]:
+        """Number of dialogues by split."""
+        return {split: len(data) for split, data in self.by_split.items()}
+
+    @property
+    def skipped(self) -> Mapping[str, int]:
+        """Records that were not read, by reason."""
+        return sum((Counter(data.skipped) for data in self.by_split.values()), Counter[str]())
+
+    @property
+    def ignored(self) -> Mapping[str, str]:
+        """Files that were not read, and why."""
+        return {file: why for data in self.by_split.values() for file, why in data.ignored.items()}
+
+    def __len__(self) -> int:
+        return sum(self.splits.values())
+
+    def split(self, *names: str) -> Any:
+        """One side; one that is missing is an error that names those present."""
+        if len(names) != 1 or names[0] not in self.by_split:
+            raise UsageError(f"No split '{','.join(names)}' in {self.name}. Splits present: train, test.")
+        return self.by_split[names[0]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +139,7 @@ class Units:
     name: str
     unit: str
     parts: int
+    count: int | None = None  # units, where this process knows how many
 
 
 def parquet_at(paths: Sequence[str], *, column: str | None = None) -> Parquet | None:
@@ -75,14 +147,14 @@ def parquet_at(paths: Sequence[str], *, column: str | None = None) -> Parquet | 
     if column is not None:
         texts = [file for path in paths for file in table_files(Path(path).expanduser())]
         is_parquet = all(file.suffix == ".parquet" for file in texts) and not _has_twice(texts)
-        return Parquet(tuple(texts), ("",) * len(texts), name_of(paths), column) if is_parquet else None
-    parts, _ = find_parts(paths, None, Account("fail"))
+        return Parquet(tuple(texts), ("all",) * len(texts), name_of(paths), column) if is_parquet else None
+    parts, ignored = find_parts(paths, None, Account("fail"))
     files = tuple(Path(part.label) for part in parts)
     if not all(part.format == "parquet" and _is_ours(pq.read_schema(part.label)) for part in parts):
         return None
     if _has_twice(files):
         return None
-    return Parquet(files, tuple(part.split for part in parts), name_of(paths))
+    return Parquet(files, tuple(part.split for part in parts), name_of(paths), ignored=ignored)
 
 
 def _has_twice(files: Sequence[Path]) -> bool:
@@ -99,12 +171,45 @@ def _is_ours(schema: pa.Schema) -> bool:
     return all(map(is_text, kinds))
 
 
+def sides_at(
+    train: Sequence[str], test: Sequence[str], *, column: str | None, read: Callable[[Sequence[str]], Corpus]
+) -> ParquetSides | None:
+    """Training and test data of their own, or None where Spark can read neither; `read` reads what it cannot.
+
+    As in `dialoscope.load`, of paths with several splits the one of that name is taken.
+    """
+    found = {split: parquet_at(paths, column=column) for split, paths in (("train", train), ("test", test))}
+    if not any(found.values()):
+        return None
+    by_split: dict[str, Any] = {}
+    for split, paths in (("train", train), ("test", test)):
+        data: Any = found[split] or read(paths)
+        data = data.split(split) if len(data.splits) > 1 and split in data.splits else data
+        changed = {"table": replace_split(data.table, split)} if isinstance(data, Corpus) else {"called": split}
+        by_split[split] = replace(data, **changed)
+    return ParquetSides(by_split)
+
+
+def has_single_turns(session: SparkSession, given: Parquet) -> bool:
+    """Whether every dialogue has one turn."""
+    if given.column is not None:
+        return True
+    from pyspark.sql import functions as F
+
+    rows = _rows(session, given, "coalesce(split, '') AS said", "turns")
+    longest = rows.groupBy("file", "said").agg(F.max(F.size("turns")).alias("longest")).toArrow().to_pylist()
+    own = {_at(file): split for file, split in zip(given.files, given.file_splits, strict=True)}
+    splits = [group["said"] or own[unquote(urlparse(group["file"]).path)] for group in longest]
+    kept = [group for group, split in zip(longest, splits, strict=True) if split in (given.only or splits)]
+    return all(group["longest"] == 1 for group in kept)
+
+
 def units_in(session: SparkSession, given: Parquet, *, unit: str, context_turns: int) -> Units:
     """Units with keys in the order of the corpus."""
     if unit not in UNITS:
         raise unknown_name("unit", unit, UNITS)
     if given.column is not None:
-        return _texts(session, given, given.column)
+        return _texts(session, given, given.column, unit)
     dialogues, name = _dialogues(session, given)
     parts = 2 if unit == "sample" else 1
     schema = ", ".join(["key long, id string", *(f"part_{part} string" for part in range(parts))])
@@ -120,15 +225,13 @@ def _dialogues(session: SparkSession, given: Parquet) -> tuple[DataFrame, str]:
     found = _counted(rows, given, WHY_NO_DIALOGUE, ":", longest="max(size(turns))")
     _check_lengths(given, found)
     for group in found:
-        group["split"] = group["said"] or given.splits[group["number"]]
+        group["split"] = group["said"] or given.file_splits[group["number"]]
     order = sorted(dict.fromkeys(group["split"] for group in found), key=split_rank)
-    missing = [name for name in given.only if name not in order]
-    if missing:
-        raise UsageError(f"No split '{missing[0]}' in {given.name}. Splits present: {', '.join(order)}.")
     before, total = _rows_before(found)
     for group in found:
         group["base"] = order.index(group["split"]) * total + before[group["number"]]
     kept = [group for group in found if group["split"] in (given.only or order)]
+    kept = [{**group, "split": given.called or group["split"]} for group in kept]
     frame = _based(session, rows, kept).selectExpr("base + row AS place", "id", "split", "turns")
     return _apart(session, frame), _named(given, kept)
 
@@ -156,20 +259,23 @@ def _apart(session: SparkSession, dialogues: DataFrame) -> DataFrame:
     return whole.selectExpr("place", "coalesce(name, id) AS id", "split", "turns")
 
 
-def _texts(session: SparkSession, given: Parquet, column: str) -> Units:
+def _texts(session: SparkSession, given: Parquet, column: str, unit: str) -> Units:
     """Texts, named by their file and row as in one process."""
     for file in given.files:
         schema = pq.read_schema(file)
         if column not in schema.names:
             raise UsageError(f"{file}: no column '{column}'. Columns: {', '.join(schema.names) or 'none'}.")
-        checked_type(schema.field(column).type, f"{file}: column '{column}'")
+        check_is_text(schema.field(column).type, f"{file}: column '{column}'")
     rows = _rows(session, given, f"`{column}` AS part_0", "'' AS said")
     found = _counted(rows, given, WHY_NO_TEXT, f": column '{column}', row ")
     before, _ = _rows_before(found)
     for group in found:
         group["base"], group["split"] = before[group["number"]], str(given.files[group["number"]])
-    frame = _based(session, rows, found).selectExpr("base + row AS key", "concat(split, '#', row + 1) AS id", "part_0")
-    return Units(frame, _named(given, found), "text", 1)
+    name = {"turn": "concat(split, '#', row + 1, '#1') AS id"}.get(unit, "concat(split, '#', row + 1) AS id")
+    frame = _based(session, rows, found).selectExpr("base + row AS key", name, "part_0")
+    if unit == "sample":  # a text has no response
+        return Units(frame.selectExpr("*", "part_0 AS part_1").where("false"), _named(given, found), unit, 2)
+    return Units(frame, _named(given, found), unit, 1)
 
 
 # --- Files and rows ---------------------------------------------------------------------------------------------------

@@ -21,10 +21,10 @@ import pyarrow.compute as pc
 from dialoscope.corpus import Corpus
 from dialoscope.corpus.dialogue import SCHEMA
 from dialoscope.overlap.best import best_match
-from dialoscope.overlap.clean import best_partners
 from dialoscope.overlap.copies import Copies
 from dialoscope.overlap.index import Index, Pairs
-from dialoscope.overlap.pairs import shared_tokens
+from dialoscope.overlap.passes import best_partners
+from dialoscope.overlap.sample_join import shared_tokens
 from dialoscope.overlap.scan import Ints, Ranks
 from dialoscope.overlap.sides import UNITS
 from dialoscope.overlap.tokens import Bags, bags_of
@@ -45,7 +45,7 @@ def on_partition(work: Work, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
 
 
 def units_of(table: pa.Table, *, unit: str, context_turns: int) -> pa.Table:
-    """Dialogues `place, id, split, turns` into units `key, id, part_0 …`, named as the rest of the room names them."""
+    """Dialogues `place, id, split, turns` into units `key, id, part_0 …`, named as in one process."""
     unlabelled = table.append_column("labels", pa.nulls(len(table), pa.string()))
     corpus = Corpus(unlabelled.select(SCHEMA.names))
     side = UNITS[unit](corpus, context_turns)  # ids are those of the whole corpus, and told apart already
