@@ -9,8 +9,7 @@ from dialoscope.corpus import Corpus
 from dialoscope.errors import UsageError
 from dialoscope.fingerprint import digest
 from dialoscope.model.presets import PRESETS, preset
-from dialoscope.model.settings import Recipe, changed, read_word
-from dialoscope.model.settings import Settings as Structure
+from dialoscope.model.structure import Recipe, Structure, changed, read_word
 from dialoscope.progress import Progress
 from dialoscope.record import version
 from dialoscope.report.anchor import slug
@@ -82,7 +81,7 @@ def train_for_study(
     """Train a model; an interrupted training is continued."""
     from dialoscope.model.loading import choose_device
     from dialoscope.model.log import Moment
-    from dialoscope.model.training import train
+    from dialoscope.model.training import run_training
 
     structure, recipe = settings.structure()
     inserting = {}
@@ -99,7 +98,7 @@ def train_for_study(
         if progress is not None:
             progress((moment.epoch - 1) * moment.batches + moment.done, recipe.epochs * moment.batches)
 
-    train(
+    run_training(
         training_dialogues(corpus, settings, name),
         structure,
         recipe,
