@@ -219,15 +219,15 @@ def test_a_question_gets_the_corpus_as_it_is_read(small: Corpus, tmp_path: Path)
 def test_models_are_not_asked_what_they_learnt_where_a_corpus_has_one_split(
     small: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dialoscope.model.training import train
+    from dialoscope.model.training import run_training
 
     learnt: set[str] = set()
 
     def watched(corpus: Corpus, *arguments: Any, **options: Any) -> Any:
         learnt.update(dialogue.id for dialogue in corpus)
-        return train(corpus, *arguments, **options)
+        return run_training(corpus, *arguments, **options)
 
-    monkeypatch.setattr("dialoscope.model.training.train", watched)
+    monkeypatch.setattr("dialoscope.model.training.run_training", watched)
     whole = of_one_split(small, 60)
     plan = {"corpora": {"small": "x"}, "models": {"one": SMALL}, "attention": {}, "seed": 4}
     found = run(plan, tmp_path / "s", corpora={"small": whole})
