@@ -158,6 +158,17 @@ def test_a_predictor_is_not_measured_on_what_it_learnt(predictor: Callable[..., 
         depth(TALKS, models={"fresh": predictor(), "mine": one})
 
 
+@pytest.mark.parametrize(("limit", "learnt_limit"), [(None, 5), (5, None), (4, 5)])
+def test_a_limit_hides_nothing_that_was_learnt(
+    predictor: Callable[..., Predictor], limit: int | None, learnt_limit: int | None
+) -> None:
+    learnt = examples(TALKS.split("train")[:learnt_limit]).dialogue_fingerprint
+    cut = {} if learnt_limit is None else {"limit": learnt_limit}
+    one = replace(predictor(), origin={"learnt": {"made": learnt}, **cut})
+    with pytest.raises(UsageError, match="'mine' learnt from the very dialogues"):
+        depth(TALKS, models={"mine": one}, split="train", limit=limit)
+
+
 def test_the_leak_of_dailydialog_is_worth_0_53_to_a_table_of_texts(data: Path) -> None:
     """Counted and looked up once more, in loops over runs of letters and digits."""
     corpus = load(data / "dailydialog")
