@@ -267,7 +267,8 @@ def many_talks(count: int = 60) -> Corpus:
 
 
 def test_without_models_two_heads_are_fitted_on_the_training_split(bert: Path, tmp_path: Path) -> None:
-    corpus, options = many_talks(), {"encoder": str(bert), "history": 1, "seed": 3}
+    corpus = many_talks()
+    options: dict[str, Any] = {"encoder": str(bert), "history": 1, "seed": 3}
     found = depth(corpus, work=tmp_path / "vectors", **options)
     assert (found.models, found.controls) == (("history 1", "turn alone"), ("untrained",))
     assert found.parts == {"train": 48, "validation": 6, "test": 6}

@@ -115,7 +115,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "against": ({"against": {"other": CHAT}}, "compares with no other corpus"),
     "models": ({"models": [Counting()]}, "Give models by name"),
     "none": ({"models": None}, "Give models by name"),
-    "a model": ({"models": {"m": 3}}, r"models\['m'\] takes a path, a name"),
+    "a model": ({"models": {"m": 3}}, r"models\['m'\] takes a path, a hub name"),
     "a control's name": ({"models": {"constant": Counting()}}, "A control is called 'constant'"),
     "names alike": ({"models": {"a/b": Counting(), "a_b": Counting()}}, "Two models would be called 'a_b'"),
     "task": ({"tasks": ("RecentTopics",)}, "Did you mean 'RecentTopic'"),

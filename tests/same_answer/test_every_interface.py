@@ -40,7 +40,7 @@ ASKED = {
     "influence": Asked(("distract", "influence"), {"limit": 2, "sets": ["random-0.7"]}),
     "behave": Asked(("distract", "behave"), {"limit": 2, "sets": ["random-0.7"]}),
     "probe": Asked(("probe", "measure"), {"tasks": ["UtteranceLoc"], "limit": 3}, NO_VALIDATION),
-    "depth": Asked(("engage", "depth"), {"limit": 3}, NO_VALIDATION),
+    "depth": Asked(("engage", "depth"), {"limit": 3}),
 }
 
 
@@ -58,6 +58,15 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(save_model(tmp_path_factory.mktemp("model") / "tiny", "static-ui"))
 
 
+@pytest.fixture(scope="module")
+def predictor(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A tiny predictor of remaining depth, as a folder."""
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[hf]'")
+    from tests.engage.samples import save_predictor
+
+    return str(save_predictor(tmp_path_factory.mktemp("engaged")))
+
+
 def command_scores(words: list[str], capfdbinary: pytest.CaptureFixture[bytes]) -> dict[str, Any]:
     """The scores that a command prints as JSON."""
     app([*words, "--json"], standalone_mode=False)
@@ -70,6 +79,7 @@ def study_scores(folder: Path, question: str, asked: Asked, given: Input, model:
     lines = ["[corpora]", f"data = {toml(given.study)}"]
     lines += ["[models]", f"m = {toml(model)}"] if model else []
     lines += [f"[{question}]", *(f"{name} = {toml(value)}" for name, value in asked.options.items())]
+    lines += ['models = ["m"]'] if model else []
     (folder / "study.toml").write_text("\n".join(lines), encoding="utf-8")
     app(["study", str(folder / "study.toml"), "--out", str(folder / "study"), "--quiet"], standalone_mode=False)
     results = [json.loads(path.read_bytes()) for path in (folder / "study").glob("runs/*/result.json")]
@@ -109,7 +119,7 @@ def test_command_study_and_python_give_the_same_scores(
         pytest.skip(f"{question} needs a validation split, which these files do not have")
     monkeypatch.chdir(tmp_path)
     has_models = QUESTIONS[question].has_models
-    model = request.getfixturevalue("model") if has_models else None
+    model = request.getfixturevalue("predictor" if question == "depth" else "model") if has_models else None
     models = {"models": {"m": model}} if has_models else {}
     python = QUESTIONS[question].measure(given.python(), **models, **asked.options).to_dict()["scores"]
     assert any(score["value"] is not None for score in python.values()), "nothing was measured at all"

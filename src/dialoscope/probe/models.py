@@ -48,14 +48,12 @@ class Probes:
 
     def open(self, name: str) -> DialogueModel:
         """Load a model."""
-        from dialoscope.model.loading import open_models
+        from dialoscope.model.loading import open_model
 
         source = self.sources[name]
-        reading = {"layer": source.layer, "pooling": source.pooling}
-        usual = source.layer == LAST and source.pooling == AUTO
-        return open_models(
-            {name: source.model}, self.settings, quiet=self.is_quiet, **({} if usual else reading)
-        )[name]  # fmt: skip
+        is_usual = source.layer == LAST and source.pooling == AUTO
+        reading = {} if is_usual else {"layer": source.layer, "pooling": source.pooling}
+        return open_model(source.model, self.settings, name=name, quiet=self.is_quiet, **reading)
 
     def check_names(self) -> None:
         """Open each model once that is no path here, so that a wrong one is refused before anything is computed."""
