@@ -85,7 +85,7 @@ def test_a_saved_result_comes_back_the_same(tmp_path: Path) -> None:
     out = result.save(tmp_path / "out")
     again = CoinResult.load(out)
     assert again.to_dict() == result.to_dict()
-    assert again.section().to_dict() == result.section().to_dict()
+    assert again.section() == result.section()
     assert again.settings == result.settings and again.table.equals(result.table)
     assert json.loads((out / "result.json").read_text())["scores"] == result.to_dict()["scores"]
 
