@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from dialoscope.metrics import Pairs, Resampling, correlate, mean_score, score_pairs
+from dialoscope.metrics import Pairs, Resampling, correlate, mean_score, measure, score_pairs
 
 RESAMPLES = 10_000
 LIMIT_SECONDS = 2.0  # for 10,000 resamples of a mean of 10,000 items, and of a rank correlation of 375
@@ -86,8 +86,8 @@ def sacrebleus(pairs: Pairs) -> Interval:
 
 def our_comparison(pairs: Pairs, other: Pairs, name: str) -> Interval:
     """Two systems by approximate randomisation, texts included; gives both values."""
-    found = score_pairs(pairs, metrics=[name], compare=other, resampling=Resampling(RESAMPLES))
-    return found.scores[name].value or 0.0, found.others[name].value or 0.0
+    found = measure(pairs, against={"other": other}, metrics=[name], resamples=RESAMPLES, name="first").scores()
+    return found[f"first/all/{name}"].value or 0.0, found[f"other/all/{name}"].value or 0.0
 
 
 def sacrebleus_comparison(pairs: Pairs, other: Pairs) -> Interval:

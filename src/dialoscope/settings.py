@@ -120,13 +120,13 @@ def with_options(settings: Settings | None, kind: type[Settings], options: Mappi
 
 
 @cache
-def options_of(kind: type[BaseSettings]) -> dict[str, Option]:
+def options_of(kind: type) -> dict[str, Option]:
     """The options of a settings class by name."""
     return {each.name: each.metadata["option"] for each in fields(kind)}
 
 
 @cache
-def types_of(kind: type[BaseSettings]) -> dict[str, Any]:
+def types_of(kind: type) -> dict[str, Any]:
     """The types of a settings class by name."""
     return get_type_hints(kind)
 

@@ -45,7 +45,9 @@ class DepthSettings(PredictorOptions):
     train_limit: int | None = option(None, "Learn from at most this many dialogues.", group="Data", least=1)
     least_turns: int | None = option(None, "Leave out dialogues of fewer messages.", group="Data", least=1)
     most_turns: int | None = option(None, "Leave out dialogues of more messages.", group="Data", least=1)
-    encoder: str = option(ENCODER, "Encoder of the predictors fitted here, without --model.", group="Models")
+    encoder: str = option(
+        ENCODER, "Encoder of the predictors fitted here, without --model.", group="Models", metavar="PATH"
+    )
     history: int = option(2, "Previous turns that they average a turn with.", group="Models", least=0)
     seed: int = option(0, "Random seed of the splits, the fit and the intervals.", group="Statistics", least=0)
 
@@ -92,7 +94,9 @@ class PredictorSettings(PredictorOptions):
     shuffled: bool = option(False, "Learn other turns' labels: a control.", group="Data")
 
     start: str | None = option(None, "Predictor to go on from.", group="Predictor", metavar="PATH")
-    encoder: str | None = option(None, f"Encoder: a folder or a hub name. Default: {ENCODER}.", group="Predictor")
+    encoder: str | None = option(
+        None, f"Encoder: a folder or a hub name. Default: {ENCODER}.", group="Predictor", metavar="PATH"
+    )
     history: int | None = option(
         None, "Previous turns that a turn is averaged with. Default: 0.", group="Predictor", least=0
     )

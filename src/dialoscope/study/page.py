@@ -13,7 +13,7 @@ from dialoscope.report.cell import Cell
 from dialoscope.report.section import Card
 from dialoscope.settings import default_of
 from dialoscope.study.plan import Plan
-from dialoscope.study.results import load_any, steps_in
+from dialoscope.study.results import folder_of, load_any, steps_in
 from dialoscope.study.steps import Step
 
 STATES = {"done": "done", "failed": "failed", "skipped": "skipped", "pending": "not yet run"}
@@ -31,7 +31,7 @@ def write_page(folder: Path, plan: Plan, steps: Sequence[Step]) -> None:
 
 def joined_page(folders: Sequence[Path], title: str) -> str:
     """One page of results and studies; where two folders have sections of one title, titles name the folder."""
-    given = {folder.resolve(): folder for folder in folders}  # a folder that is given twice is one
+    given = {folder.resolve(): folder for folder in map(folder_of, folders)}  # a folder that is given twice is one
     found = []
     for real, folder in given.items():
         steps = steps_in(folder)

@@ -83,7 +83,7 @@ def load_any(folder: Path) -> Result:
 def read_results(folders: Sequence[str | Path], *, may_be_none: bool = False) -> list[StoredResult]:
     """The results in these folders, in order; those of a study are its steps that are done."""
     found: list[StoredResult] = []
-    for folder in map(Path, folders):
+    for folder in map(folder_of, folders):
         taken = {each.name for each in found}
         for step in steps_in(folder):
             if step.state == "done":
@@ -97,13 +97,17 @@ def read_results(folders: Sequence[str | Path], *, may_be_none: bool = False) ->
 
 def missing_steps(folders: Sequence[str | Path]) -> list[Step]:
     """Steps of studies that are not done: they failed, were skipped, or are not yet run."""
-    return [step for folder in folders for step in steps_in(Path(folder)) if step.state != "done"]
+    return [step for folder in folders for step in steps_in(folder_of(folder)) if step.state != "done"]
+
+
+def folder_of(path: str | Path) -> Path:
+    """A folder by its own path, or by that of the result.json in it."""
+    return Path(path).parent if Path(path).name == RESULT else Path(path)
 
 
 def steps_in(folder: Path) -> list[Step]:
     """The steps of a study's folder, or the one result of a folder as a step."""
     advice = "Give a folder that dialoscope wrote with --out."
-    folder = folder.parent if folder.name == RESULT else folder
     if (folder / BOOK).is_file():
         again = f"Run the study into {'this folder again' if is_study(folder) else 'a new folder'}, or give another."
         try:
