@@ -196,6 +196,19 @@ def test_the_table_has_what_scores_are_made_of(tmp_path: Path) -> None:
     assert kept.to_pydict() == table.to_pydict()
 
 
+def test_the_example_is_a_position_that_only_one_of_encoding_and_words_tells() -> None:
+    """The words of these contexts tell their place; an encoding that is always the same tells the most frequent one."""
+    evidence = probed({"m": Blind()}).evidence
+    assert evidence is not None
+    assert (evidence.model, evidence.task, evidence.turn) == ("m", "UtteranceLoc", 3)
+    assert evidence.query == "word2 and"
+    assert (evidence.labels, evidence.from_words) == (("2",), ("2",))
+    assert evidence.from_encodings == ("1",)
+    assert evidence.text == probed({"m": Blind()}).example()
+    assert probed({"m": Counting()}).example() == ""  # both tell everything
+    assert probed({"m": Blind()}, controls=False).example() == ""
+
+
 def test_items_make_the_scores() -> None:
     result = probed({"m": Counting(), "other": Blind()}, generate(dialogues=40, seed=1), tasks=("information",))
     items = result.items()
