@@ -253,7 +253,7 @@ def test_a_result_comes_back_from_its_folder(result: MetricsResult, tmp_path: Pa
     assert again.comparisons.keys() == result.comparisons.keys()
     for name, compared in result.comparisons["other/system"].items():
         assert again.comparisons["other/system"][name].to_dict() == compared.to_dict()
-    assert again.section().to_dict()["blocks"] == result.section().to_dict()["blocks"]
+    assert again.section().blocks == result.section().blocks
     assert again.settings == result.settings
 
 

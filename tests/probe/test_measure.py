@@ -169,7 +169,7 @@ def test_a_result_is_saved_and_loaded_whole(tmp_path: Path) -> None:
     result = probed(models, corpus, tasks=("UtteranceLoc", "RecentTopic", "PersonalInfo"))
     loaded = ProbeResult.load(result.save(tmp_path / "run"))
     assert loaded.to_dict() == result.to_dict()
-    assert loaded.section().to_dict() == result.section().to_dict()
+    assert loaded.section() == result.section()
     assert loaded.summary() == result.summary()
     assert loaded.items().keys() == result.items().keys()
     assert repr(loaded) == repr(result)

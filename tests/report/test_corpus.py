@@ -107,8 +107,7 @@ def test_the_origin_names_the_corpus_and_its_fingerprint(corpus: Corpus, shown: 
 
 def test_a_corpus_without_dialogues_has_a_section_too() -> None:
     shown = section_of(summarise(Corpus.of([])))
-    assert shown.verdict is not None
-    assert shown.verdict.headline == "dialogues, 0 turns in 0 splits"
+    assert shown.lead == "0 dialogues, 0 turns in 0 splits, read as python."
 
 
 def test_a_long_tail_shares_the_last_bin() -> None:
