@@ -61,8 +61,9 @@ class BaseSettings:
     """Checks every value against its type and limits; the same message for command line, TOML and Python."""
 
     def __post_init__(self) -> None:
+        types = types_of(type(self))
         for name, each in options_of(type(self)).items():
-            check(name, getattr(self, name), types_of(type(self))[name], each)
+            check(name, getattr(self, name), types[name], each)
         self.check()
 
     def check(self) -> None:

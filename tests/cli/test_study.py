@@ -42,7 +42,10 @@ def test_a_study_without_a_toml_is_reused_and_printed_for_machines(place: Path) 
     code, out, err = dialoscope("study", "chats.parquet", *OVERLAP, "--out", "s", "--json", cwd=place)
     found = json.loads(out)
     assert (code, err) == (0, "")
-    assert [(step["name"], step["reused"]) for step in found["steps"]] == [("corpus-chats", True), ("overlap-chats", True)]
+    assert [(step["name"], step["reused"]) for step in found["steps"]] == [
+        ("corpus-chats", True),
+        ("overlap-chats", True),
+    ]
     result = json.loads((place / "s" / found["steps"][1]["run"] / "result.json").read_text())
     assert found["results"]["overlap-chats"] == result
 

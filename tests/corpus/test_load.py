@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -315,7 +316,10 @@ def test_two_sides_may_be_records_or_a_corpus(file: File) -> None:
 
 
 def test_several_files_of_a_side_are_read_whole(file: File) -> None:
-    sides = {"train": [file("train.jsonl", HI), file("valid.jsonl", HI * 2)], "test": [file("x.jsonl", HI)]}
+    sides: dict[str, Any] = {
+        "train": [file("train.jsonl", HI), file("valid.jsonl", HI * 2)],
+        "test": [file("x.jsonl", HI)],
+    }
     assert load(**sides).splits == {"train": 3, "test": 1}
 
 

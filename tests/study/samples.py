@@ -29,8 +29,6 @@ SMALL = {
     "epochs": 1,
     "context_turns": 4,
     "limit": 20,
-    "validation_limit": 5,
-    "bleu_samples": 0,
     "set": {"layers": 1, "width": 8, "embedding": 8, "vocabulary": 200, "batch_size": 32},
 }
 

@@ -106,8 +106,6 @@ preset = "static-ui"
 epochs = 1
 context_turns = 2
 limit = 12
-validation_limit = 2
-bleu_samples = 0
 set = { layers = 1, width = 8, embedding = 8, vocabulary = 100, batch_size = 32 }
 
 [overlap]

@@ -130,7 +130,7 @@ def test_paths_are_found_beside_the_toml_and_names_stay_names(file: Callable[[st
         ({**CORPUS, "overlap": 5}, "[overlap]: expected a table, found 5."),
         *(
             ({**CORPUS, "models": {"a": {"preset": "lstm", name: -5}}}, f"[models.a] {name} takes ")
-            for name in ("limit", "validation_limit", "seed", "bleu_samples", "epochs")
+            for name in ("limit", "seed", "epochs", "batch_size")
         ),
     ],
 )
@@ -165,3 +165,26 @@ def test_a_missing_file_says_how_to_begin(tmp_path: Path) -> None:
         read_plan(tmp_path / "none.toml")
     with pytest.raises(UsageError, match=r"expected the TOML of a study, found: Is a directory\.$"):
         read_plan(tmp_path)
+
+
+def test_questions_about_files_take_their_files_from_their_table(
+    file: Callable[[str, str], Path], tmp_path: Path
+) -> None:
+    said = file("said.jsonl", "")
+    text = '[corpora]\na = "x"\n[metrics]\nhypotheses = "said.jsonl"\nreferences = "refs.jsonl"\nmetrics = ["bleu-2"]\n'
+    plan = read_plan(file("study.toml", text + '[ratings]\nrated = ["one", "two"]\n'))
+    files = {task.name: task.files for task in plan.tasks[1:]}
+    assert files == {
+        "ratings": {"rated": ("one", "two")},
+        "metrics": {"hypotheses": (str(said),), "references": ("refs.jsonl",)},
+    }
+    with pytest.raises(UsageError, match=r"\[metrics\] asks about files: give references\."):
+        plan_of({**CORPUS, "metrics": {"hypotheses": "x"}})
+
+
+def test_predictors_are_asked_by_the_questions_of_engage_and_models_by_the_others(tmp_path: Path) -> None:
+    (tmp_path / "p" / "best").mkdir(parents=True)
+    (tmp_path / "p" / "best" / "engage.json").write_text("{}")
+    models = {"p": str(tmp_path / "p"), "m": "runs/ours"}
+    plan = plan_of({**CORPUS, "models": models, "depth": {}, "attention": {}})
+    assert {task.question: task.models for task in plan.tasks[1:]} == {"attention": ("m",), "depth": ("p",)}

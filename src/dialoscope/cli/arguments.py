@@ -29,7 +29,7 @@ from dialoscope.settings import (
 )
 
 WORDS = {bool: "", int: "N", float: "X", str: "TEXT"}  # what help calls a value
-SHORT: Mapping[tuple[str, type], str] = {("quiet", bool): "-q"}  # options that have a short form
+SHORT = {"quiet": ("-q",)}
 LAST_GROUP = "Output"  # of options in help, after those of settings.GROUPS
 
 # Positional arguments that mean the same in every command.
@@ -192,11 +192,10 @@ def _parameter(kind: type[BaseSettings], field: str, limits: Option) -> inspect.
     default = default_of(kind, field)
     is_switch = element is bool and (default or is_optional)  # it can be turned off as well
     flags = [f"{flag}/--no-{flag.removeprefix('--')}" if is_switch else flag]
-    if (field, element) in SHORT:
-        flags.append(SHORT[field, element])
-    kind_of_words: Any = bool if element is bool else list[str] if is_tuple else str
+    flags += SHORT.get(field, ()) if element is bool else ()
+    kind_shown: Any = bool if element is bool else list[str] if is_tuple else str
     shown: Any = Annotated[
-        kind_of_words | None,
+        kind_shown | None,
         typer.Option(
             *flags,
             help=_help(limits, default, is_tuple),

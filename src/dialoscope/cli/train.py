@@ -13,6 +13,7 @@ import typer
 
 from dialoscope.cli.arguments import LAST_GROUP, Corpus, Reading, command
 from dialoscope.cli.console import complain, print_json, print_table
+from dialoscope.distract.settings import DistractionSettings
 from dialoscope.errors import UsageError
 from dialoscope.model.settings import TrainSettings
 from dialoscope.settings import BaseSettings, option
@@ -20,46 +21,6 @@ from dialoscope.settings import BaseSettings, option
 if TYPE_CHECKING:
     from dialoscope.model.log import Progress
     from dialoscope.model.train import TrainedModel
-
-
-@dataclass(frozen=True, kw_only=True)
-class Distractions(BaseSettings):
-    """Training with inserted distractions, and the loss on attention to them."""
-
-    insert: float | None = option(
-        None, "Probability of inserting each of two distractions.", group="Distractions", least=0, most=1
-    )
-    attention_loss: bool | None = option(
-        None, "With --insert: lower the attention on distractions. Default: yes.", group="Distractions"
-    )
-    attention_weight: float | None = option(
-        None, "Weight of that loss. Default: 1.", group="Distractions", least=0, metavar="X"
-    )
-    attention_reduction: str | None = option(
-        None, "Mean over positions (the paper's) or sum. Default: mean.", group="Distractions", choices=("mean", "sum")
-    )
-
-    def check(self) -> None:
-        """The attention loss needs distractions."""
-        shape = (self.attention_weight, self.attention_reduction)
-        if self.insert is None and (self.attention_loss, *shape) != (None, None, None):
-            raise UsageError("The attention loss is about inserted distractions: give --insert as well, such as 0.7.")
-        if self.attention_loss is False and shape != (None, None):
-            raise UsageError("--no-attention-loss excludes --attention-weight and --attention-reduction.")
-
-    def for_training(self) -> dict[str, Any]:
-        """The transform and the extra loss of `dialoscope.model.train`; nothing where nothing is inserted."""
-        if not self.insert:
-            return {}
-        from dialoscope.distract.attention_loss import AttentionLoss
-        from dialoscope.distract.distractions import InsertDistractions
-
-        shape = {"weight": self.attention_weight, "reduction": self.attention_reduction}
-        loss = AttentionLoss(**{name: value for name, value in shape.items() if value is not None})  # type: ignore[arg-type]
-        return {
-            "transform": InsertDistractions(self.insert),
-            "extra_loss": None if self.attention_loss is False else loss,
-        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +40,7 @@ class RunOutput(BaseSettings):
 
 
 def train(
-    corpus: Corpus, settings: TrainSettings, distractions: Distractions, reading: Reading, output: RunOutput
+    corpus: Corpus, settings: TrainSettings, distractions: DistractionSettings, reading: Reading, output: RunOutput
 ) -> None:
     """Train a dialogue model. An interrupted run resumes exactly with --resume."""
     from dialoscope.model.loading import choose_device, require_torch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from dialoscope.distract.names import SetName, chosen_names
 from dialoscope.errors import UsageError
@@ -81,3 +82,43 @@ class InfluenceSettings(QuestionSettings):
 @dataclass(frozen=True, kw_only=True)
 class BehaveSettings(AttentionSettings):
     """Whether distractions change what a model writes; words lost are also held against attention."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistractionSettings(BaseSettings):
+    """Training with inserted distractions, and the loss on attention to them."""
+
+    insert: float | None = option(
+        None, "Probability of inserting each of two distractions.", group="Distractions", least=0, most=1
+    )
+    attention_loss: bool | None = option(
+        None, "With insert: lower the attention on distractions. Default: yes.", group="Distractions"
+    )
+    attention_weight: float | None = option(
+        None, "Weight of that loss. Default: 1.", group="Distractions", least=0, metavar="X"
+    )
+    attention_reduction: str | None = option(
+        None, "Mean over positions (the paper's) or sum. Default: mean.", group="Distractions", choices=("mean", "sum")
+    )
+
+    def check(self) -> None:
+        """The attention loss needs distractions."""
+        shape = (self.attention_weight, self.attention_reduction)
+        if self.insert is None and (self.attention_loss, *shape) != (None, None, None):
+            raise UsageError("The attention loss is about inserted distractions: give insert as well, such as 0.7.")
+        if self.attention_loss is False and shape != (None, None):
+            raise UsageError("Without attention_loss there is no attention_weight and no attention_reduction.")
+
+    def for_training(self) -> dict[str, Any]:
+        """The transform and the extra loss of `dialoscope.model.train`; nothing where nothing is inserted."""
+        if not self.insert:
+            return {}
+        from dialoscope.distract.attention_loss import AttentionLoss
+        from dialoscope.distract.distractions import InsertDistractions
+
+        shape = {"weight": self.attention_weight, "reduction": self.attention_reduction}
+        loss = AttentionLoss(**{name: value for name, value in shape.items() if value is not None})  # type: ignore[arg-type]
+        return {
+            "transform": InsertDistractions(self.insert),
+            "extra_loss": None if self.attention_loss is False else loss,
+        }

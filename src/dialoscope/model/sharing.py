@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from inspect import signature
 from typing import Any, TypeVar
 
 MOST = 4  # models that are kept in memory
@@ -31,7 +32,9 @@ def shared(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
     def load_once(path_or_name: Any, **options: Any) -> Loaded:
         if _models is None:
             return load(path_or_name, **options)
-        key = (str(path_or_name), *sorted((name, value) for name, value in options.items() if name != "quiet"))
+        call = signature(load).bind(str(path_or_name), **options)
+        call.apply_defaults()
+        key = tuple((name, value) for name, value in call.arguments.items() if name != "quiet")
         if key not in _models:
             _models[key] = load(path_or_name, **options)
         _models.move_to_end(key)

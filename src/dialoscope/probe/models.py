@@ -120,7 +120,7 @@ def _read_in_every_way(models: Mapping[str, Any], settings: ProbeSettings) -> di
     ways = [(layer, pooling) for layer in settings.layer for pooling in settings.pooling]
     is_readable = {name: _is_hugging_face(model) for name, model in models.items()}
     if ways != [(LAST, AUTO)] and not any(is_readable.values()):
-        raise UsageError("layer and pooling are for Hugging Face models that are given by path or name.")
+        raise UsageError("layer and pooling are for Hugging Face models that are given by path, by name or as a pair.")
     sources: dict[str, Source] = {}
     for name, model in models.items():
         for layer, pooling in ways if is_readable[name] else [(LAST, AUTO)]:

@@ -24,7 +24,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +37,12 @@ from dialoscope.instruments import QUESTIONS
 from dialoscope.progress import Progress
 from dialoscope.report.anchor import LONGEST, slug
 from dialoscope.settings import BaseSettings, Option, Settings, option, options_of
-from dialoscope.study.training import TrainSettings
+from dialoscope.study.training import StudyTraining
 
 OWN_KEYS = ("title", "seed", "device", "against", "questions", "corpora", "models")
 OWN_NAMES = ("corpus", "compared")  # steps of every study
 USUAL = ("overlap", "attention", "probe", "depth")  # the questions of a study that names none
+FILES = {"ratings": ("rated",), "metrics": ("hypotheses", "references")}  # questions about files, not about corpora
 IS_PATH = re.compile("PATH|FILE|DIR|FOLDER")  # in the metavar of an option: its value may lie beside the TOML
 NAME_LETTERS = 8  # of the digest in the name of a step
 AT_A_LINE = re.compile(r":\d+: ")  # in a complaint about one record, which can be skipped
@@ -79,8 +80,14 @@ class ModelEntry:
     """A model of the study: a path or a name, or the settings by which it is trained for this study."""
 
     path: str | None = None
-    training: TrainSettings | None = None
+    training: StudyTraining | None = None
     corpus: str | None = None  # that it is trained on; the first one by default
+
+    @property
+    def is_predictor(self) -> bool:
+        """Whether it predicts remaining depth, and so is asked by the questions of `engage`, not by the others."""
+        folders = () if self.path is None else (Path(self.path) / each for each in ("", "best", "last"))
+        return any((folder / "engage.json").is_file() for folder in folders)
 
     def to_dict(self) -> dict[str, Any]:
         """The entry as JSON has it."""
@@ -100,12 +107,14 @@ class Task:
     settings: BaseSettings
     models: tuple[str, ...] = ()
     against: tuple[str, ...] = ()  # further corpora
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # in place of a corpus (FILES)
 
     def to_dict(self) -> dict[str, Any]:
         """The task as JSON has it."""
         names = {"name": self.name, "instrument": self.question, "asked": self.asked, "corpus": self.corpus}
         lists = {"models": list(self.models), "against": list(self.against)}
-        return {**names, **lists, "settings": self.settings.to_dict()}
+        files = {name: list(paths) for name, paths in self.files.items()}
+        return {**names, **lists, "files": files, "settings": self.settings.to_dict()}
 
 
 @dataclass(frozen=True)
@@ -124,7 +133,7 @@ class Plan:
     def load(self, name: str, *, progress: Progress | None = None) -> Corpus:
         """Read a corpus; a complaint says where it was looked for, or how a bad record is skipped."""
         corpus = self.corpora[name]
-        sides = {"train": list(corpus.train) or None, "test": list(corpus.test) or None}
+        sides: dict[str, Any] = {"train": list(corpus.train) or None, "test": list(corpus.test) or None}
         options: dict[str, Any] = {"format": corpus.format, "on_error": corpus.on_error, "progress": progress}
         try:
             return load(*corpus.path, name=name, **sides, **options)
@@ -185,14 +194,14 @@ def plan_of(table: Mapping[str, Any], *, root: Path | None = None) -> Plan:
     models = {name: _model(value, name, root, list(corpora), own) for name, value in _entries(table, "models").items()}
     if "against" in own:
         own["against"] = _beside(own["against"], root)
-    tasks = _tasks(table, list(corpora), list(models), root, own)
+    tasks = _tasks(table, list(corpora), models, root, own)
     texts = {"title": f"Dialoscope on {', '.join(corpora)}", "root": None if root is None else str(root)}
     return Plan(**{**texts, **own}, corpora=corpora, models=models, tasks=tasks)
 
 
 def _own_value(value: Any, key: str) -> Any:
     wanted = int if key == "seed" else str
-    if not isinstance(value, wanted) or isinstance(value, bool) or (key == "seed" and value < 0):
+    if not isinstance(value, wanted) or isinstance(value, bool) or (isinstance(value, int) and value < 0):
         what = "a whole number of 0 or more" if key == "seed" else "text"
         raise UsageError(f"{key} takes {what}, found {value!r}.")
     return value
@@ -233,11 +242,15 @@ def _model(
     if isinstance(changes := table.get("set"), Mapping):  # { layers = 1 } reads better in TOML than ["layers=1"]
         table["set"] = [f"{key}={str(value).lower() if isinstance(value, bool) else value}"
                         for key, value in changes.items()]  # fmt: skip
-    return ModelEntry(training=_settings(TrainSettings, table, where, root, own), corpus=corpus)
+    return ModelEntry(training=_settings(StudyTraining, table, where, root, own), corpus=corpus)
 
 
 def _tasks(
-    table: Mapping[str, Any], corpora: list[str], models: list[str], root: Path | None, own: Mapping[str, Any]
+    table: Mapping[str, Any],
+    corpora: list[str],
+    models: Mapping[str, ModelEntry],
+    root: Path | None,
+    own: Mapping[str, Any],
 ) -> list[Task]:
     """The description of every corpus, then every question on each of its corpora."""
     with_table = [name for name in QUESTIONS if name in table]
@@ -264,7 +277,7 @@ def _tasks_of(
     number: int,
     table: Any,
     corpora: list[str],
-    models: list[str],
+    models: Mapping[str, ModelEntry],
     root: Path | None,
     own: Mapping[str, Any],
 ) -> list[Task]:
@@ -276,14 +289,22 @@ def _tasks_of(
     name = rest.pop("name", question if number == 1 else f"{question}-{number}")
     if not isinstance(name, str) or not name.strip() or name in OWN_NAMES:
         raise UsageError(f"{where} name: expected a name of its own, found {name!r}.")
-    against = _chosen(rest, "against", corpora, where, usual=[])
-    chosen = _chosen(rest, "corpora", corpora, where, usual=[each for each in corpora if each not in against])
-    usual = models if QUESTIONS[question].asks_dialogue_models else []
-    asked = _chosen(rest, "models", models, where, usual=usual)
-    if QUESTIONS[question].asks_dialogue_models and not asked:
-        raise UsageError(f"{where} asks models, and the study names none: put some under [models].")
+    files = {key: tuple(_beside(str(path), root) for path in _names(rest.pop(key, ()), f"{key} in {where}"))
+             for key in FILES.get(question, ())}  # fmt: skip
+    if missing := [key for key, paths in files.items() if not paths]:
+        raise UsageError(f"{where} asks about files: give {missing[0]}.")
+    against = [] if files else _chosen(rest, "against", corpora, where, usual=[])
+    measured = [each for each in corpora if each not in against]
+    chosen = [""] if files else _chosen(rest, "corpora", corpora, where, usual=measured)
+    asked = []
+    if QUESTIONS[question].has_models:
+        wants_dialogue_models = QUESTIONS[question].asks_dialogue_models
+        usual = [each for each, entry in models.items() if entry.is_predictor != wants_dialogue_models]
+        asked = _chosen(rest, "models", list(models), where, usual=usual)
+        if wants_dialogue_models and not asked:
+            raise UsageError(f"{where} asks models, and the study names none: put some under [models].")
     settings = _settings(QUESTIONS[question].settings, rest, where, root, own)
-    return [Task("", question, name, corpus, settings, tuple(asked), tuple(against)) for corpus in chosen]
+    return [Task("", question, name, corpus, settings, tuple(asked), tuple(against), files) for corpus in chosen]
 
 
 def _chosen(table: dict[str, Any], key: str, known: list[str], where: str, *, usual: list[str]) -> list[str]:
@@ -308,7 +329,9 @@ def _settings(
 ) -> Settings:
     """Settings from a table; the study's seed and device fill what the table leaves out."""
     known = options_of(kind)
-    filled = {key: (own or {})[key] for key in ("seed", "device") if key in known and key in (own or {})}
+    filled: dict[str, Any] = {
+        key: (own or {})[key] for key in ("seed", "device") if key in known and key in (own or {})
+    }
     values = {key: _placed(value, known.get(key), root) for key, value in table.items()}
     return kind.from_table({**filled, **values}, where)
 
@@ -333,7 +356,9 @@ def _named(tasks: Sequence[Task]) -> list[Task]:
     No name depends on the order of the plan: where two would be equal, or letters are lost, a digest of the true names
     is added.
     """
-    texts = [f"{task.asked}-{task.corpus}" for task in tasks]
+    texts = [
+        f"{task.asked}-{task.corpus}".rstrip("-") if task.files else f"{task.asked}-{task.corpus}" for task in tasks
+    ]
     slugs = [slug(text, default=task.question) for text, task in zip(texts, tasks, strict=True)]
     same, alike = Counter(texts), Counter([*OWN_NAMES, *slugs])
     named = []

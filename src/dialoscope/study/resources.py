@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from inspect import signature
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -14,6 +13,7 @@ from dialoscope.corpus.split import split_evenly
 from dialoscope.errors import DialoscopeError, MissingExtraError, UsageError
 from dialoscope.fingerprint import content_of
 from dialoscope.instruments import QUESTIONS
+from dialoscope.model.options import ModelOptions
 from dialoscope.progress import Progress
 from dialoscope.settings import options_of
 from dialoscope.study.plan import IS_PATH, Plan, Task
@@ -123,15 +123,14 @@ class Resources:
         if not self.trains and not (out / "best").is_dir():
             raise NotTrainedYet
         if self.trains:
-            train_for_study(corpus, entry.training, name, out, progress=progress)
+            train_for_study(corpus, entry.training, out, progress=progress)
         return Model(str(out / "best"), identity_of(str(out / "best")), entry.corpus)
 
     def _open(self, name: str, task: Task) -> None:
         """Load a dialogue model with the options of the task; the question takes it from memory then."""
         from dialoscope.model.loading import load
 
-        known = options_of(type(task.settings))
-        options = {key: getattr(task.settings, key) for key in signature(load).parameters if key in known}
+        options = {key: getattr(task.settings, key) for key in options_of(ModelOptions)}
         self._once(f"model {name}", lambda progress: load(self._models[name].path, quiet=True, **options))
 
     def _once(self, name: str, get: Callable[[Progress | None], Resource]) -> Resource:
@@ -173,7 +172,7 @@ def foreseen(plan: Plan) -> dict[str, str]:
 
 def paths_in(task: Task) -> list[tuple[str, str]]:
     """The settings of a task that name files, with their option."""
-    found = []
+    found = [(key, path) for key, paths in task.files.items() for path in paths]
     for key, limits in options_of(type(task.settings)).items():
         value = getattr(task.settings, key)
         if value and IS_PATH.search(limits.metavar or ""):

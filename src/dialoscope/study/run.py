@@ -181,21 +181,24 @@ class Session:
         return replace(step, key=key, run=f"runs/{task.name}-{key[:KEY_LETTERS]}", models=tuple(models))
 
     def _measure(self, step: Step, task: Task, models: Mapping[str, Model]) -> None:
-        corpus = self.resources.corpus_for(task, models)
+        corpus = None if task.files else self.resources.corpus_for(task, models)
         progress = None if self.watcher is None else self.watcher.begin(step.name)
+        work = self.folder / "unfinished" / f"{step.name}-{step.key[:KEY_LETTERS]}"
+        options: dict[str, Any] = {"settings": task.settings}
+        if task.question != "metrics":  # which asks no models, and is done at once
+            against = {name: self.resources.corpus(name) for name in task.against} or None
+            paths = {name: model.path for name, model in models.items()} or None
+            options |= {"against": against, "models": paths, "work": work, "progress": progress}
         if task.question == "corpus":
-            result = describe(corpus)
+            result = describe(self.resources.corpus(task.corpus))
+        elif task.question == "ratings":
+            result = QUESTIONS[task.question].measure(list(task.files["rated"]), **options)
+        elif task.files:
+            result = QUESTIONS[task.question].measure(*(paths[0] for paths in task.files.values()), **options)
         else:
-            result = QUESTIONS[task.question].measure(
-                corpus,
-                against={name: self.resources.corpus(name) for name in task.against} or None,
-                settings=task.settings,
-                models={name: model.path for name, model in models.items()} or None,
-                work=self.folder / "unfinished" / f"{step.name}-{step.key[:KEY_LETTERS]}",
-                progress=progress,
-            )
+            result = QUESTIONS[task.question].measure(corpus, **options)
         self._write(result, step)
-        shutil.rmtree(self.folder / "unfinished" / f"{step.name}-{step.key[:KEY_LETTERS]}", ignore_errors=True)
+        shutil.rmtree(work, ignore_errors=True)
 
     def _write(self, result: Any, step: Step) -> None:
         try:
@@ -277,20 +280,20 @@ class Session:
 
 def key_of(task: Task, resources: Resources, models: Mapping[str, Model]) -> str:
     """A hash of everything that a task's numbers depend on."""
-    corpus = resources.corpus_for(task, models)
-    further = [resources.corpus(name) for name in task.against]
+    corpora = [] if task.files else [resources.corpus_for(task, models)]
+    corpora += [resources.corpus(name) for name in task.against]
     options = options_of(type(task.settings))
     deciding = {name: value for name, value in task.settings.to_dict().items() if options[name].decides}
     parts: list[Any] = [
         version(),
         task.question,
         deciding,
-        [[each.name, each.fingerprint] for each in (corpus, *further)],
+        [[each.name, each.fingerprint] for each in corpora],
         {name: model.identity for name, model in models.items()},
         {path: content_of(path) for _, path in paths_in(task)},
     ]
     if task.question == "corpus":  # it also shows how the dialogues were read
-        parts += [corpus.format, dict(corpus.skipped), dict(corpus.ignored)]
+        parts += [corpora[0].format, dict(corpora[0].skipped), dict(corpora[0].ignored)]
     return digest(parts)
 
 
@@ -337,7 +340,7 @@ def planned(
         row: dict[str, Any] = {"step": task.name, "corpus": task.corpus, "models": list(task.models), "dialogues": None}
         try:
             check_paths(task)
-            row["dialogues"] = len(resources.corpus(task.corpus))
+            row["dialogues"] = None if task.files else len(resources.corpus(task.corpus))
             key = key_of(task, resources, resources.models_for(task))
             is_done = is_whole(folder / f"runs/{task.name}-{key[:KEY_LETTERS]}")
             rows.append({**row, "state": "done" if is_done else "to do"})
@@ -348,9 +351,9 @@ def planned(
         except Exception as error:
             rows.append({**row, "state": f"would fail: {reason_of(error)}"})
     broken = {name: error for name, error in resources.broken.items() if name.startswith("model ")}
-    for name, error in broken.items():
-        state = "would be skipped" if isinstance(error, MissingExtraError) else "would fail"
-        rows.append({"step": name, "corpus": "", "models": [], "dialogues": None, "state": f"{state}: {error}"})
+    for name, lost in broken.items():
+        state = "would be skipped" if isinstance(lost, MissingExtraError) else "would fail"
+        rows.append({"step": name, "corpus": "", "models": [], "dialogues": None, "state": f"{state}: {lost}"})
     if plan.against is not None:
         problem = foreseen(plan).get("compared")
         state = "to do" if problem is None else f"would fail: {problem}"

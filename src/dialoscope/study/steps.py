@@ -45,7 +45,7 @@ class Step:
     @property
     def shown_name(self) -> str:
         """What people read: the step's name, or what was asked of which corpus where the name holds a digest."""
-        is_plain = not self.asked or self.name == slug(f"{self.asked}-{self.corpus}")
+        is_plain = not self.asked or not self.corpus or self.name == slug(f"{self.asked}-{self.corpus}")
         return self.name if is_plain else f"{self.asked} on {self.corpus}"
 
 
