@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 SHARE_OF_MEMORY = 0.3  # that waiting runs may hold; the longest unused go first
+CAPTURES_WITHOUT_GRADIENTS = True  # a process that trains beside others spends its memory better on training
 MOST_SEEN = 4096  # shapes that are remembered; then all are forgotten, and have to come twice again
 Tensors = Sequence[Tensor | None]
 Key = tuple[object, ...]
@@ -42,6 +43,8 @@ def take(make: Make, given: Tensors, *, goes_back: bool) -> Run:
     """A run over these tensors: a captured one where the shapes came before, on a GPU; otherwise a plain one."""
     first = given[0]
     if first is None or not first.is_cuda or torch.cuda.is_current_stream_capturing():
+        return make(*given)
+    if not (goes_back or CAPTURES_WITHOUT_GRADIENTS):
         return make(*given)
     key = (goes_back, *_key(make, given))
     if not _came_before(key):
