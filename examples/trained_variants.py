@@ -31,6 +31,7 @@ import math
 import os
 import re
 import statistics
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -135,10 +136,11 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
         transform=InsertDistractions(what.insert) if what.insert else None,
         extra_loss=AttentionLoss(what.weight, what.reduction) if what.reduction and what.insert else None,
     )
+    began = side_by_side.begin_measuring(arguments, name, seed)
     torch.set_float32_matmul_precision("high")  # a GPU that others train on is not to be kept for full precision
     model = load_model(out / "best", device=arguments.device, batch_size=256)
     test = data.split("test")
-    return {
+    row = {
         "corpus": arguments.name,
         "variant": name,
         "seed": seed,
@@ -152,8 +154,9 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
         "seconds": result.seconds,
         **said(model, test),
         "contexts": without_context(model, test),
-        **looked(model, data, has_attention=settings.attention != "none"),
+        **looked(model, data, attention=settings.attention),
     }
+    return {**row, "measuring_seconds": time.monotonic() - began}
 
 
 def said(model: Any, test: Any) -> dict[str, Any]:
@@ -190,23 +193,43 @@ def without_context(model: Any, test: Any) -> dict[str, float]:
     return scores
 
 
-def looked(model: Any, data: Any, *, has_attention: bool) -> dict[str, Any]:
-    """DAS ratios on the nine sets."""
+def looked(model: Any, data: Any, *, attention: str) -> dict[str, Any]:
+    """DAS ratios on the nine sets; of attention to tokens, also each token's own on the random sets."""
     from dialoscope.distract import examine, make_sets
 
-    if not has_attention:
+    if attention == "none":
         return {}
-    examined = examine({"model": model}, make_sets(data))
+    distracting = make_sets(data)
+    examined = examine({"model": model}, distracting)
     found = examined.result.to_dict()["models"]["model"]
+    original = {key: found["original"][key] for key in ("perplexity", "history_percent")}
+    row = {"original": original, "sets": _ratios(found), "dialogues": by_dialogue(examined.measured)}
+    return row if attention != "token" else {**row, **looked_per_token(model, distracting)}
+
+
+def looked_per_token(model: Any, distracting: Sequence[Any]) -> dict[str, Any]:
+    """DAS ratios on the random sets of attention divided by an utterance's number of tokens."""
+    from dialoscope.distract import Scoring, Wish, examine
+
+    random = [one for one in distracting if one.name in RANDOM]
+    examined = examine({"model": model}, random, wish=Wish(scoring=Scoring("per_token")))
+    sums = by_dialogue(examined.measured, sums_of=SUMS[1:])
+    return {"sets_per_token": _ratios(examined.result.to_dict()["models"]["model"]), "dialogues_per_token": sums}
+
+
+def _ratios(found: dict[str, Any]) -> dict[str, Any]:
+    """What a row keeps of each set."""
     left = ("intervals", "heads", "reasons")
     sets = {name: {key: one for key, one in by.items() if key not in left} for name, by in found["sets"].items()}
     for name, by in found["sets"].items():  # equation 8 has its own already
         sets[name]["interval_of_means"] = by["intervals"].get("das_ratio_of_means")
-    original = {key: found["original"][key] for key in ("perplexity", "history_percent")}
-    return {"original": original, "sets": sets, "dialogues": by_dialogue(examined.measured)}
+    return sets
 
 
-def by_dialogue(measured: Sequence[Any]) -> dict[str, str]:
+SUMS = (("original", ("log_likelihood", "tokens")), (RANDOM[1], ("distraction", "history")))
+
+
+def by_dialogue(measured: Sequence[Any], *, sums_of: Sequence[tuple[str, tuple[str, str]]] = SUMS) -> dict[str, str]:
     """Sums over each test dialogue's contexts, so that variants can be compared on the same dialogues later.
 
     Log-likelihood and tokens of the original set; attention on distractions and on History of random-0.7, of contexts
@@ -216,7 +239,7 @@ def by_dialogue(measured: Sequence[Any]) -> dict[str, str]:
 
     sums = {}
     sets = {one.name: one for one in measured}
-    for name, keys in (("original", ("log_likelihood", "tokens")), (RANDOM[1], ("distraction", "history"))):
+    for name, keys in sums_of:
         one = sets[name]
         columns = np.stack([one.column(key) for key in keys])
         columns = np.exp(columns) if name != "original" else columns
