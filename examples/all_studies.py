@@ -9,8 +9,8 @@ r"""The rows of every study that needs a GPU: packed here, made there by a queue
 IRC. `--site` is a folder of packages that the other machine lacks (`pip install --no-deps --target out/site nltk`).
 `run` makes the rows that neither the tables nor its folder of rows have, in the order of `QUEUE` (see row_queue.py); a
 number of seconds written into `out/rows/limit` replaces `--limit` while it runs. `merge` puts rows into the tables. A
-row that was made again replaces the older one, unless it was made again as a check; then both are kept in
-`made_again.json`, which says how far two rows of one seed are apart.
+row that was made again replaces the older one, unless it was made again as a check. Either way `made_again.json` keeps
+the main numbers of both, and `again` prints how far two rows of one seed are apart.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ def merge(rows: Path, tables: Path, document: Path) -> None:
         study, *_, last = path.stem.split("--")
         row = side_by_side.read_row(path)
         if last == "again":
-            _keep_check(row, tables, study)
+            _keep_check(row, tables / f"{study}.json")
         else:
             _keep_row(row, tables / f"{study}.json")
     if document.exists():
@@ -235,19 +235,27 @@ def _keep_row(row: Row, table: Path) -> None:
     older = known.get(_key(row))
     name = " ".join(map(str, _key(row)))
     print(f"{table.name}: {name}, {'new' if older is None else 'made again: ' + _differences(older, row)}")
+    if older is not None and older != row:
+        _keep_pair(table, older, row)
     known[_key(row)] = row
     side_by_side.keep([*known.values()], table)
 
 
-def _keep_check(row: Row, tables: Path, study: str) -> None:
+def _keep_check(row: Row, table: Path) -> None:
     """Two rows of one seed beside each other; the table keeps the first."""
-    older = next(one for one in side_by_side.read(tables / f"{study}.json") if _key(one) == _key(row))
-    print(f"{study}: {' '.join(map(str, _key(row)))}, made as a check: {_differences(older, row)}")
-    pair = {"study": study, "corpus": row["corpus"], "variant": row["variant"], "seed": row["seed"]}
+    older = next(one for one in side_by_side.read(table) if _key(one) == _key(row))
+    print(f"{table.name}: {' '.join(map(str, _key(row)))}, made as a check: {_differences(older, row)}")
+    _keep_pair(table, older, row)
+
+
+def _keep_pair(table: Path, older: Row, row: Row) -> None:
+    """What two rows of one seed have found, for the table of rows made twice."""
+    pair = {"study": table.stem, "corpus": row["corpus"], "variant": row["variant"], "seed": row["seed"]}
     numbers = {"first": main_numbers(older), "again": main_numbers(row)}
-    logs = {key: [older.get(key, []), row.get(key, [])] for key in ("validation",)}
-    kept = [one for one in side_by_side.read(tables / AGAIN) if {key: one[key] for key in pair} != pair]
-    side_by_side.keep([*kept, {**pair, **numbers, **logs}], tables / AGAIN)
+    validation = [older.get("validation", []), row.get("validation", [])]  # perplexity after each epoch
+    again = table.with_name(AGAIN)
+    others = [one for one in side_by_side.read(again) if {key: one[key] for key in pair} != pair]
+    side_by_side.keep([*others, {**pair, **numbers, "validation": validation}], again)
 
 
 def _key(row: Row) -> tuple[str, str, int]:
@@ -272,13 +280,16 @@ def _differences(older: Row, row: Row) -> str:
 
 
 def again_table(pairs: list[Row]) -> str:
-    """Rows made twice from one seed."""
-    lines = ["| corpus | variant | seed | number | first | again | difference |", "|---|---|--:|---|--:|--:|--:|"]
+    """Rows made twice from one seed: each number of the first, of the second, and the difference."""
+    names = [name for name in SHOWN if any(name in pair["first"] for pair in pairs)]
+    lines = [f"| corpus | variant | seed | {' | '.join(names)} |", "|---|---|--:|" + "--:|" * len(names)]
     for pair in pairs:
-        for name, first in pair["first"].items():
-            again = pair["again"][name]
-            cells = [pair["corpus"], pair["variant"], str(pair["seed"]), name, f"{first:.3f}", f"{again:.3f}"]
-            lines.append(f"| {' | '.join(cells)} | {100 * (again / first - 1):+.2f} % |")
+        cells = [pair["corpus"], pair["variant"], str(pair["seed"])]
+        for name in names:
+            first, again = pair["first"].get(name), pair["again"].get(name)
+            is_known = first is not None and again is not None
+            cells.append(f"{first:.2f}, {again:.2f} ({100 * (again / first - 1):+.1f} %)" if is_known else "–")
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -291,7 +302,7 @@ def rebuild(document: Path) -> None:
             script, *options = command.split()
             whole = [sys.executable, str(HERE / script), *options]
             printed = subprocess.run(whole, check=True, capture_output=True, text=True).stdout
-            text = place.sub(printed.replace("\\", r"\\"), text)
+            text = place.sub(printed.replace("\\", r"\\"), text, count=1)  # an empty place matches twice
     document.write_text(text, encoding="utf-8")
 
 

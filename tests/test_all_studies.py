@@ -52,6 +52,9 @@ def test_rows_made_again_take_the_place_of_older_ones(tmp_path: Path, capsys: py
     merged = json.loads((tmp_path / "study.json").read_text())
     assert merged == [row("a", 1.0), row("b", 3.0), row("d", 4.0)]
     assert "c b 0, made again: perplexity 2 -> 3" in capsys.readouterr().out
+    all_studies.merge(rows, tmp_path, tmp_path / "no-document")  # equal rows are no pair
+    pairs = json.loads((tmp_path / all_studies.AGAIN).read_text())
+    assert [(pair["first"], pair["again"]) for pair in pairs] == [({"perplexity": 2.0}, {"perplexity": 3.0})]
 
 
 def test_a_row_made_as_a_check_is_kept_beside_the_first(tmp_path: Path) -> None:
@@ -62,15 +65,18 @@ def test_a_row_made_as_a_check_is_kept_beside_the_first(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "study.json").read_text()) == [row("a", 2.0)]
     pairs = json.loads((tmp_path / all_studies.AGAIN).read_text())
     assert [(pair["first"], pair["again"]) for pair in pairs] == [({"perplexity": 2.0}, {"perplexity": 2.1})]
-    assert "| c | a | 0 | perplexity | 2.000 | 2.100 | +5.00 % |" in all_studies.again_table(pairs)
+    assert all_studies.again_table(pairs).splitlines()[2] == "| c | a | 0 | 2.00, 2.10 (+5.0 %) |"
 
 
-def test_tables_are_written_between_the_marks_of_a_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("older", ["", "| old |\n"])
+def test_tables_are_written_between_the_marks_of_a_document(
+    older: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "print_it.py").write_text(r"print('| new \\1 |')")
     monkeypatch.setattr(all_studies, "HERE", tmp_path)
     monkeypatch.setattr(all_studies, "TABLES", {"das": "print_it.py", "absent": "print_it.py"})
     document = tmp_path / "results.md"
-    document.write_text("a\n<!-- das -->\n| old |\n<!-- end -->\nb\n<!-- presets -->\nkept\n<!-- end -->\n")
+    document.write_text(f"a\n<!-- das -->\n{older}<!-- end -->\nb\n<!-- presets -->\nkept\n<!-- end -->\n")
     all_studies.rebuild(document)
     text = document.read_text()
     assert text == "a\n<!-- das -->\n| new \\1 |\n<!-- end -->\nb\n<!-- presets -->\nkept\n<!-- end -->\n"
