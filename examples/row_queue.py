@@ -90,7 +90,7 @@ class Settings:
     limit: float = 1e6
     workers: int = 6
     device: str = "auto"
-    share: float = 0.7  # of the card's memory, for captured graphs of all that train
+    share: float = 0.5  # of the card's memory, for captured graphs of all that train: rows being measured need some
     look_every: float = 1.0
     tell_every: float = 60.0
     options: tuple[str, ...] = ()  # added to every command
@@ -106,6 +106,7 @@ class Running:
     attempt: int
     is_resumed: bool
     trained_before: float  # the share of its training that an interrupted process had done
+    earlier_card_seconds: float  # of an attempt that failed
     card_seconds: float = 0.0
     measured_since: float | None = None  # when training ended
 
@@ -142,7 +143,10 @@ class Costs:
         return job.card_seconds * min(MOST, max(1 / MOST, statistics.median(ratios))) if ratios else job.card_seconds
 
     def measuring(self, job: Job) -> float:
-        """Seconds from the end of training to the row, as the slowest had it."""
+        """Seconds from the end of training to the row, as the slowest of its kind or else of all had it."""
+        same = [seconds for ended, _, seconds in self.ended if ended.kind == job.kind]
+        if same:
+            return max(same)
         ratios = [seconds / ended.measuring_seconds for ended, _, seconds in self.ended]
         return job.measuring_seconds * max([1 / MOST, *ratios]) if ratios else job.measuring_seconds
 
@@ -177,6 +181,8 @@ class Queue:
         self.running: list[Running] = []
         self.costs = Costs()
         self.attempts: dict[str, int] = {}
+        self.spent: dict[str, float] = {}  # card seconds of attempts that failed
+        self.made = 0
         self.failed: list[str] = []
         self.failures_in_a_row: list[str] = []
         self.card_seconds_in_rows = 0.0
@@ -275,7 +281,8 @@ class Queue:
         self.attempts[job.name] = attempt = self.attempts.get(job.name, 0) + 1
         is_resumed = any(folder.rglob("last"))
         before = share_trained(folder, job.epochs) if is_resumed else 0.0
-        self.running.append(Running(job, process, folder, attempt, is_resumed, before))
+        earlier = self.spent.get(job.name, 0.0)
+        self.running.append(Running(job, process, folder, attempt, is_resumed, before, earlier))
 
     def _take(self, row: Running) -> None:
         """Keep the row that a process has made, or note that it failed."""
@@ -287,19 +294,20 @@ class Queue:
             self._note_failure(row, str(error))
             return
         seconds = time.monotonic() - (row.measured_since or time.monotonic())
-        made["card_seconds"] = round(row.card_seconds, 1)
+        made["card_seconds"] = round(row.card_seconds + row.earlier_card_seconds, 1)
         made.setdefault("measuring_seconds", seconds)
         if row.is_resumed:
             made["resumed"] = True
         side_by_side.keep(made, self.settings.rows / f"{row.job.name}.json")
+        notes = (row.folder / "errors").read_text(errors="replace").splitlines()[-2:]
         shutil.rmtree(row.folder, ignore_errors=True)
         if not row.is_resumed:
             self.costs.ended.append((row.job, row.card_seconds, seconds))
-        self.card_seconds_in_rows += row.card_seconds
+        self.made += 1
+        self.card_seconds_in_rows += made["card_seconds"]
         self.failures_in_a_row = []
-        self.say(
-            f"{self.elapsed:.0f} s: made {row.job.name}, {row.card_seconds:.0f} card s, measured in {seconds:.0f} s"
-        )
+        cost = f"{made['card_seconds']:.0f} card s, measured in {seconds:.0f} s"
+        self.say(f"{self.elapsed:.0f} s: made {row.job.name}, {cost}; {'; '.join(notes)}")
 
     def _note_failure(self, row: Running, error: str) -> None:
         """Try it once more; then leave it out."""
@@ -308,6 +316,7 @@ class Queue:
         if row.job.name not in self.failures_in_a_row:
             self.failures_in_a_row.append(row.job.name)
         if row.attempt < ATTEMPTS:
+            self.spent[row.job.name] = row.earlier_card_seconds + row.card_seconds
             self.waiting.insert(0, row.job)
         else:
             self.failed.append(row.job.name)
@@ -316,17 +325,17 @@ class Queue:
 
     def _tell(self) -> None:
         """One line, and the same as a file."""
-        made, following = len(self.costs.ended), self._first_that_fits()
+        following = self._first_that_fits()
         under_way = [f"{row.job.variant}/{row.job.seed} {_pace(row)}" for row in self.running]
         share = self.card_seconds_in_rows / max(1e-9, self.elapsed)
         self.say(
-            f"{self.elapsed:.0f} s: {made} rows made, {100 * share:.0f} % of the time in them; under way: "
+            f"{self.elapsed:.0f} s: {self.made} rows made, {100 * share:.0f} % of the time in them; under way: "
             f"{'; '.join(under_way) or 'none'}; next: {following.name if following else 'none that fits'} "
             f"of {len(self.waiting)}; {self.left:.0f} s left"
         )
         summary = {
             "seconds": round(self.elapsed, 1),
-            "rows": made,
+            "rows": self.made,
             "card_seconds_in_rows": round(self.card_seconds_in_rows, 1),
             "card_seconds_by_kind": _by_kind(self.costs.ended),
             "missing": [

@@ -61,6 +61,7 @@ def run(
         graphs.CAPTURES_WITHOUT_GRADIENTS = False
         recurrence.SKIPS_ENDED_ROWS = not arguments.padded
         print(json.dumps(make(arguments, arguments.one[0], int(arguments.one[1]))))
+        print(f"{graphs.captured} runs captured, {graphs.dropped} dropped for want of memory", file=sys.stderr)
         return
     if arguments.settings and arguments.out == rows:
         sys.exit("Changed settings are a trial: give --out, so that its rows do not pass for the study's.")
@@ -96,6 +97,13 @@ def begin_measuring(arguments: argparse.Namespace, name: str, seed: int) -> floa
     training = folder(arguments, name, seed)
     training.with_name(f"{training.name}{MEASURING}").touch()
     return time.monotonic()
+
+
+def note_parts(began: float, marks: dict[str, float]) -> None:
+    """Say what measuring spent its time on, from the times at which its parts ended."""
+    starts = [began, *marks.values()]
+    seconds = (f"{name} {end - start:.0f} s" for (name, end), start in zip(marks.items(), starts, strict=False))
+    print(f"measuring: {', '.join(seconds)}", file=sys.stderr)
 
 
 def read(rows: Path) -> list[Row]:
