@@ -28,7 +28,7 @@ from dialoscope.model.batching import batches, collate_all
 from dialoscope.model.learner import Learner, make_accelerator, seed_step
 from dialoscope.model.network import Seq2Seq
 from dialoscope.model.run import Data, Plan
-from dialoscope.model.settings import Settings
+from dialoscope.model.structure import Structure
 
 CONTEXT_TOKENS = 192
 TOLERANCE = 0.01  # of a loss or of the size of its gradients, relative: bfloat16
@@ -65,7 +65,7 @@ def main() -> None:
         sys.exit(1)
 
 
-def trained(structure: Settings, some: Sequence[Batch], device: str, *, skips: bool) -> tuple[np.ndarray, float]:
+def trained(structure: Structure, some: Sequence[Batch], device: str, *, skips: bool) -> tuple[np.ndarray, float]:
     """Losses and sizes of gradients of some batches, and samples a second when they come again twice."""
     recurrence.SKIPS_ENDED_ROWS = skips
     seed_step(0, 0)
