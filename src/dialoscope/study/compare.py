@@ -160,8 +160,11 @@ class CompareResult(Result):
     @kept
     def scores(self) -> Scores:
         """The differences; the subject of a path names the step as well."""
-        named = ((change.run, *change.path.split("/"), change.difference) for change in self.changes)
-        return by_path(((f"{run}: {subject}", part, number), score) for run, subject, part, number, score in named)
+        named = []
+        for change in self.changes:
+            subject, part, number = change.path.split("/")
+            named.append(((f"{change.run}: {subject}", part, number), change.difference))
+        return by_path(named)
 
     @kept
     def verdicts(self) -> list[Verdict]:
