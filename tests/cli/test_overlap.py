@@ -100,7 +100,7 @@ def test_single_prompts_are_not_measurable(file: File, both: tuple[object, ...])
     assert set(values(shown).values()) == {None}
     assert [verdict["level"] for verdict in shown["verdicts"]] == ["not_measurable"]
     printed = dialoscope("measure", *prompts).stdout
-    assert printed.startswith("Not measurable: no measured dialogue has a response; --unit turn compares every turn")
+    assert printed.startswith("Not measurable: No measured dialogue has a response; --unit turn compares every turn.")
     assert "0.00" not in printed
     assert "Skipped: 2 x a dialogue without a response" in printed
     assert printed.endswith("--unit turn\n")

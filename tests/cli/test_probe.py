@@ -199,8 +199,9 @@ def test_ties_are_counted(tmp_path: Path) -> None:
 
 
 def test_three_models_are_compared_on_one_page(run: Path, corpus: Path, tmp_path: Path) -> None:
-    models = ",".join(f"{name}={run}/{place}" for name, place in (("a", "untrained"), ("b", "best"), ("c", "last")))
-    found = probed(corpus, "--model", models, "--tasks", "semantic", "--no-controls", "--out", tmp_path / "three")
+    checkpoints = {"a": "untrained", "b": "best", "c": "last"}
+    models = [word for name, place in checkpoints.items() for word in ("--model", f"{name}={run}/{place}")]
+    found = probed(corpus, *models, "--tasks", "semantic", "--no-controls", "--out", tmp_path / "three")
     assert {name.split("/")[0] for name in found["scores"]} >= {"a", "b", "c"}
     assert "a compared" in (tmp_path / "three" / "report.html").read_text()
 

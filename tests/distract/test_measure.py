@@ -33,6 +33,7 @@ from dialoscope.errors import UsageError
 from dialoscope.metrics import Comparison
 from dialoscope.model.protocol import Context
 from dialoscope.record import Origin, Score, direction
+from dialoscope.report.plain import plain
 
 # Weights are words: the distraction has 1 of 6, History 2 and 1, the Query 2; then 3 of 6, 1, 2.
 CASES = [
@@ -294,9 +295,7 @@ def test_a_result_is_written_whole_and_read_back(tmp_path: Path) -> None:
     again = AttentionResult.load(out)
     assert again.to_dict() == result.to_dict()
     assert repr(again.table.to_pylist()) == repr(result.table.to_pylist())  # NaN, too
-    assert [block.to_dict() for block in again.section().blocks] == [
-        block.to_dict() for block in result.section().blocks
-    ]
+    assert plain(again.section().blocks) == plain(result.section().blocks)
     assert again.example() == result.example() != ""
     shown = json.loads((out / "result.json").read_text())
     assert shown["origin"]["settings"]["models"] == "even=even@1,words=fake@1"

@@ -3,33 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from tests.engage.samples import ENDINGS, MIDDLES, OPENINGS, Counting
+from tests.engage.samples import ENDINGS, MIDDLES, OPENINGS, Counting, save_bert
 
 from dialoscope.engage.encoder import Encoder
 from dialoscope.engage.predictor import Predictor
 from dialoscope.engage.shape import Shape
-
-POSITIONS = 128
-
-
-def word_piece() -> Any:
-    """BERT's own pipeline over words and letters; written down, for training a vocabulary breaks ties by chance."""
-    from tokenizers import BertWordPieceTokenizer
-
-    letters = list("abcdefghijklmnopqrstuvwxyz,?[]")
-    words = sorted(set(" ".join([*OPENINGS, *MIDDLES, *ENDINGS]).replace(",", "").replace("?", "").split()))
-    special = [f"[{name}]" for name in ("PAD", "UNK", "CLS", "SEP", "MASK")]
-    tokens = [*special, *letters, *(f"##{one}" for one in letters[:26]), *(one for one in words if len(one) > 1)]
-    inner = BertWordPieceTokenizer(vocab={token: place for place, token in enumerate(tokens)})
-    made: Any = import_module("transformers").PreTrainedTokenizerFast
-    names = {f"{name[1:-1].lower()}_token": name for name in special}
-    return made(tokenizer_object=inner._tokenizer, model_max_length=POSITIONS, **names)
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -44,15 +27,7 @@ def one_thread() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a BERT of two layers and width 32."""
-    t: Any = import_module("transformers")
-    folder = tmp_path_factory.mktemp("encoders") / "tiny"
-    shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        config = t.BertConfig(vocab_size=200, max_position_embeddings=POSITIONS, initializer_range=0.3, **shape)
-        t.BertModel(config).save_pretrained(folder)
-    word_piece().save_pretrained(folder)
-    return folder
+    return save_bert(tmp_path_factory.mktemp("encoders") / "tiny")
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,3 +49,47 @@ def of(dialogues: Sequence[Sequence[str]], *, name: str = "toy") -> Examples:
     targets = np.concatenate([remaining_depth(len(one)) for one in dialogues])
     texts = [text for one in dialogues for text in one]
     return Examples(name, texts, np.cumsum([0, *map(len, dialogues)]), targets)
+
+
+POSITIONS = 128
+
+
+def word_piece() -> Any:
+    """BERT's own pipeline over words and letters; written down, for training a vocabulary breaks ties by chance."""
+    from tokenizers import BertWordPieceTokenizer
+
+    letters = list("abcdefghijklmnopqrstuvwxyz,?[]")
+    words = sorted(set(" ".join([*OPENINGS, *MIDDLES, *ENDINGS]).replace(",", "").replace("?", "").split()))
+    special = [f"[{name}]" for name in ("PAD", "UNK", "CLS", "SEP", "MASK")]
+    tokens = [*special, *letters, *(f"##{one}" for one in letters[:26]), *(one for one in words if len(one) > 1)]
+    inner = BertWordPieceTokenizer(vocab={token: place for place, token in enumerate(tokens)})
+    made: Any = import_module("transformers").PreTrainedTokenizerFast
+    names = {f"{name[1:-1].lower()}_token": name for name in special}
+    return made(tokenizer_object=inner._tokenizer, model_max_length=POSITIONS, **names)
+
+
+def save_bert(folder: Path) -> Path:
+    """Write a BERT of two layers and width 32 with random weights."""
+    t: Any = import_module("transformers")
+    shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        config = t.BertConfig(vocab_size=200, max_position_embeddings=POSITIONS, initializer_range=0.3, **shape)
+        t.BertModel(config).save_pretrained(folder)
+    word_piece().save_pretrained(folder)
+    return folder
+
+
+def save_predictor(folder: Path) -> Path:
+    """Write a predictor on that encoder whose linear layer is random."""
+    from dialoscope.engage import storage
+    from dialoscope.engage.encoder import Encoder
+    from dialoscope.engage.predictor import Predictor
+    from dialoscope.engage.shape import Shape
+
+    made = Predictor.untrained(Encoder.load(save_bert(folder / "tiny")), Shape(history=1), seed=3)
+    with torch.no_grad():  # so that not all scores are at the ends of the clamp
+        made.head.weight.mul_(0.3)
+        made.head.bias.fill_(0.5)
+    storage.save(folder / "predictor", made)
+    return folder / "predictor"

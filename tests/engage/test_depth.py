@@ -158,6 +158,17 @@ def test_a_predictor_is_not_measured_on_what_it_learnt(predictor: Callable[..., 
         depth(TALKS, models={"fresh": predictor(), "mine": one})
 
 
+@pytest.mark.parametrize(("limit", "learnt_limit"), [(None, 5), (5, None), (4, 5)])
+def test_a_limit_hides_nothing_that_was_learnt(
+    predictor: Callable[..., Predictor], limit: int | None, learnt_limit: int | None
+) -> None:
+    learnt = examples(TALKS.split("train")[:learnt_limit]).dialogue_fingerprint
+    cut = {} if learnt_limit is None else {"limit": learnt_limit}
+    one = replace(predictor(), origin={"learnt": {"made": learnt}, **cut})
+    with pytest.raises(UsageError, match="'mine' learnt from the very dialogues"):
+        depth(TALKS, models={"mine": one}, split="train", limit=limit)
+
+
 def test_the_leak_of_dailydialog_is_worth_0_53_to_a_table_of_texts(data: Path) -> None:
     """Counted and looked up once more, in loops over runs of letters and digits."""
     corpus = load(data / "dailydialog")
@@ -197,9 +208,7 @@ def test_a_saved_result_is_the_same_when_it_is_loaded(predictor: Callable[..., P
     found = depth(TALKS, models={"mine": predictor(), "org/other": predictor(history=2)}, limit=9)
     loaded = DepthResult.load(found.save(tmp_path / "out"))
     assert loaded.to_dict() == found.to_dict() == json.loads(json.dumps(found.to_dict()))
-    assert [block.to_dict() for block in loaded.section().blocks] == [
-        block.to_dict() for block in found.section().blocks
-    ]
+    assert loaded.section().blocks == found.section().blocks
     assert loaded.example() == found.example() != ""
     assert loaded.parts == {"train": 12, "test": 9}
     assert repr(loaded).startswith("<DepthResult made: mine predicts remaining depth with a squared error")
@@ -267,7 +276,8 @@ def many_talks(count: int = 60) -> Corpus:
 
 
 def test_without_models_two_heads_are_fitted_on_the_training_split(bert: Path, tmp_path: Path) -> None:
-    corpus, options = many_talks(), {"encoder": str(bert), "history": 1, "seed": 3}
+    corpus = many_talks()
+    options: dict[str, Any] = {"encoder": str(bert), "history": 1, "seed": 3}
     found = depth(corpus, work=tmp_path / "vectors", **options)
     assert (found.models, found.controls) == (("history 1", "turn alone"), ("untrained",))
     assert found.parts == {"train": 48, "validation": 6, "test": 6}

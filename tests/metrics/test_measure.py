@@ -197,7 +197,7 @@ def test_another_system_whose_file_has_other_dialogues_is_refused(tmp_path: Path
         lines = [json.dumps({"dialogue_id": one, "response": "yes"}) for one in ids]
         paths[name] = tmp_path / f"{name}.jsonl"
         paths[name].write_text("\n".join(lines), encoding="utf-8")
-    columns = {"column": "response", "reference_column": "dialogue_id"}
+    columns: dict[str, Any] = {"column": "response", "reference_column": "dialogue_id"}
     with pytest.raises(UsageError, match=r"line 2 is dialogue 'a' in .*said\.jsonl.* and 'b' in .*other\.jsonl"):
         measure(paths["said"], paths["said"], against={"other": paths["other"]}, **columns)
 

@@ -360,22 +360,23 @@ def test_parquet_is_read_by_spark_in_corpus_order(session: Any, tmp_path: Path) 
 
 
 @needs_spark
-def test_training_and_test_files_are_read_by_spark_as_in_one_process(session: Any, tmp_path: Path) -> None:
-    train, test = tmp_path / "a.parquet", tmp_path / "b.jsonl"
+@pytest.mark.parametrize("prefix", ["", "other-"])
+def test_training_and_test_files_are_read_by_spark_as_in_one_process(session: Any, tmp_path: Path, prefix: str) -> None:
+    train, test = str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet")
     pq.write_table(shared_ids().table, train)  # of several splits, train among them
-    write(corpus_of(12, seed=3), test)
-    read: list[str] = []
-
-    def read_here(paths: Any) -> Corpus:
-        read.extend(map(str, paths))
-        return load(*paths)
-
-    files = sides_at([str(train)], [str(test)], column=None, read=read_here)
+    pq.write_table(Corpus.of(one._replace(id=prefix + one.id) for one in corpus_of(12, seed=3)).table, test)
+    files = sides_at([train], [test])
     assert files is not None
     there = overlap.measure(files, engine=Spark(session), unit="turn")
     here = overlap.measure(load(train=train, test=test), unit="turn")
     assert there.table.to_pydict() == here.table.to_pydict()
-    assert read == [str(test)]  # the other file does not pass through this process
+    assert (there.parts, there.used, there.counts) == (here.parts, here.used, here.counts)
+
+
+def test_sides_that_spark_cannot_both_read_are_left_to_this_process(tmp_path: Path) -> None:
+    pq.write_table(corpus_of(3, seed=1).table, tmp_path / "a.parquet")
+    write(corpus_of(3, seed=1), tmp_path / "b.jsonl")
+    assert sides_at([str(tmp_path / "a.parquet")], [str(tmp_path / "b.jsonl")]) is None
 
 
 @needs_spark

@@ -115,7 +115,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "against": ({"against": {"other": CHAT}}, "compares with no other corpus"),
     "models": ({"models": [Counting()]}, "Give models by name"),
     "none": ({"models": None}, "Give models by name"),
-    "a model": ({"models": {"m": 3}}, r"models\['m'\] takes a path, a name"),
+    "a model": ({"models": {"m": 3}}, r"models\['m'\] takes a path, a hub name"),
     "a control's name": ({"models": {"constant": Counting()}}, "A control is called 'constant'"),
     "names alike": ({"models": {"a/b": Counting(), "a_b": Counting()}}, "Two models would be called 'a_b'"),
     "task": ({"tasks": ("RecentTopics",)}, "Did you mean 'RecentTopic'"),
@@ -194,6 +194,19 @@ def test_the_table_has_what_scores_are_made_of(tmp_path: Path) -> None:
     assert 2 * right / (2 * right + more + missing) == 1.0
     kept = pq.read_table(result.save(tmp_path / "run") / "positions.parquet")
     assert kept.to_pydict() == table.to_pydict()
+
+
+def test_the_example_is_a_position_that_only_one_of_encoding_and_words_tells() -> None:
+    """The words of these contexts tell their place; an encoding that is always the same tells the most frequent one."""
+    evidence = probed({"m": Blind()}).evidence
+    assert evidence is not None
+    assert (evidence.model, evidence.task, evidence.turn) == ("m", "UtteranceLoc", 3)
+    assert evidence.query == "word2 and"
+    assert (evidence.labels, evidence.from_words) == (("2",), ("2",))
+    assert evidence.from_encodings == ("1",)
+    assert evidence.text == probed({"m": Blind()}).example()
+    assert probed({"m": Counting()}).example() == ""  # both tell everything
+    assert probed({"m": Blind()}, controls=False).example() == ""
 
 
 def test_items_make_the_scores() -> None:

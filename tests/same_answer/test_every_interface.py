@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ class Asked:
 
     command: tuple[str, ...]
     options: Mapping[str, Any]
-    without: tuple[str, ...] = ()  # inputs that lack what the question needs
+    needs_validation: bool = False  # unless the split is named
 
 
 NO_VALIDATION = ("train and test files", "folder of train and eval")
@@ -39,8 +39,8 @@ ASKED = {
     "attention": Asked(("distract", "measure"), {"limit": 3, "sets": ["random-0.7"]}),
     "influence": Asked(("distract", "influence"), {"limit": 2, "sets": ["random-0.7"]}),
     "behave": Asked(("distract", "behave"), {"limit": 2, "sets": ["random-0.7"]}),
-    "probe": Asked(("probe", "measure"), {"tasks": ["UtteranceLoc"], "limit": 3}, NO_VALIDATION),
-    "depth": Asked(("engage", "depth"), {"limit": 3}, NO_VALIDATION),
+    "probe": Asked(("probe", "measure"), {"tasks": ["UtteranceLoc"], "limit": 3}, needs_validation=True),
+    "depth": Asked(("engage", "depth"), {"limit": 3}),
 }
 
 
@@ -58,6 +58,15 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(save_model(tmp_path_factory.mktemp("model") / "tiny", "static-ui"))
 
 
+@pytest.fixture(scope="module")
+def predictor(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A tiny predictor of remaining depth, as a folder."""
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[hf]'")
+    from tests.engage.samples import save_predictor
+
+    return str(save_predictor(tmp_path_factory.mktemp("engaged")))
+
+
 def command_scores(words: list[str], capfdbinary: pytest.CaptureFixture[bytes]) -> dict[str, Any]:
     """The scores that a command prints as JSON."""
     app([*words, "--json"], standalone_mode=False)
@@ -70,6 +79,7 @@ def study_scores(folder: Path, question: str, asked: Asked, given: Input, model:
     lines = ["[corpora]", f"data = {toml(given.study)}"]
     lines += ["[models]", f"m = {toml(model)}"] if model else []
     lines += [f"[{question}]", *(f"{name} = {toml(value)}" for name, value in asked.options.items())]
+    lines += ['models = ["m"]'] if model else []
     (folder / "study.toml").write_text("\n".join(lines), encoding="utf-8")
     app(["study", str(folder / "study.toml"), "--out", str(folder / "study"), "--quiet"], standalone_mode=False)
     results = [json.loads(path.read_bytes()) for path in (folder / "study").glob("runs/*/result.json")]
@@ -105,11 +115,11 @@ def test_command_study_and_python_give_the_same_scores(
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     asked, given = ASKED[question], inputs[name]
-    if name in asked.without:
-        pytest.skip(f"{question} needs a validation split, which these files do not have")
+    if asked.needs_validation and name in NO_VALIDATION:
+        asked = replace(asked, options={**asked.options, "split": "test"})
     monkeypatch.chdir(tmp_path)
     has_models = QUESTIONS[question].has_models
-    model = request.getfixturevalue("model") if has_models else None
+    model = request.getfixturevalue("predictor" if question == "depth" else "model") if has_models else None
     models = {"models": {"m": model}} if has_models else {}
     python = QUESTIONS[question].measure(given.python(), **models, **asked.options).to_dict()["scores"]
     assert any(score["value"] is not None for score in python.values()), "nothing was measured at all"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -15,22 +15,9 @@ from dialoscope.progress import Progress as OnProgress
 
 if TYPE_CHECKING:
     from dialoscope.cli.arguments import Output
-    from dialoscope.corpus import Corpus
     from dialoscope.report.result import Result
 
 LONGEST_NAME = 24  # characters of a first column that is never broken, so that names can be copied
-
-# Options that mean the same in every command.
-Paths = Annotated[
-    list[str], typer.Argument(help="Files, folders, 'concierge', 'chitchat' or 'hf:NAME'.", metavar="PATH…")
-]
-Format = Annotated[str | None, typer.Option("--format", help="Name the format (see: dialoscope corpus formats).")]
-OnErrorOption = Annotated[str, typer.Option("--on-error", help="At a bad record: fail, or skip and count it.")]
-Split = Annotated[str | None, typer.Option("--split", help="Only this split (several: train,test).")]
-Limit = Annotated[int | None, typer.Option("--limit", min=1, help="At most so many dialogues of each split.")]
-Seed = Annotated[int | None, typer.Option("--seed", min=0, help="With --limit: draw them at random with this seed.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
 
 
 def let_threads_sleep() -> None:
@@ -122,30 +109,6 @@ def working(label: str, *, quiet: bool) -> Iterator[None]:
         return
     with console.status(label):
         yield
-
-
-def load_corpus(
-    paths: Sequence[str],
-    *,
-    format: str | None = None,
-    on_error: str = "fail",
-    split: str | None = None,
-    limit: int | None = None,
-    seed: int | None = None,
-    quiet: bool = False,
-    on_problem: Callable[[str], None] | None = None,
-) -> Corpus:
-    """Read what a command was given, with a progress bar, and keep the part that was asked for."""
-    from dialoscope.corpus import load
-    from dialoscope.corpus.split import SPLIT_NAMES, sample_dialogues
-
-    at_reading = limit if seed is None else None
-    mode: Any = on_error  # `load` refuses anything else by name
-    with progress_bar("reading", quiet=quiet) as progress:
-        corpus = load(*paths, format=format, on_error=mode, limit=at_reading, progress=progress, on_problem=on_problem)
-    if split is not None:
-        corpus = corpus.split(*(SPLIT_NAMES.get(name, name) for name in split.replace(" ", "").split(",")))
-    return corpus if limit is None or seed is None else sample_dialogues(corpus, limit, seed=seed)
 
 
 def check_output(output: Output, inputs: Iterable[str | Path | None] = ()) -> None:

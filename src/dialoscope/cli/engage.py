@@ -256,7 +256,7 @@ def score_on_spark(
     options = {"device": settings.device, "dtype": settings.dtype, "batch_size": settings.batch_size}
     name = load(model).using(dtype=settings.dtype).name
     with working("scoring", quiet=output.quiet or output.json), session_at(output.master) as session:
-        files = dict(zip(files_found.files, files_found.splits, strict=True))
+        files = dict(zip(files_found.files, files_found.file_splits, strict=True))
         only = [canonical_name(each) for each in settings.split]
         counts = score_files(session, files, find(model), out, only=only, overwrite=output.overwrite, **options)
     print_written({"model": name, **counts, "out": str(out)}, model, json=output.json)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -19,7 +18,6 @@ from dialoscope.settings import option
 
 if TYPE_CHECKING:
     from dialoscope.model.presets import Preset
-    from dialoscope.model.protocol import DialogueModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,43 +160,3 @@ def add_commands(app: typer.Typer) -> None:
         examples=["generate concierge --model run --out said.jsonl", "metrics measure said.jsonl said.jsonl"],
     )
     command(app, "presets", presets, examples=["presets", "presets --json"])
-
-
-# --- Used by commands that are still to be made from settings ---------------------------------------------------------
-
-BatchSize = Annotated[int, typer.Option("--batch-size", min=1, help="Contexts computed together.")]
-Dtype = Annotated[str, typer.Option("--dtype", help="float32 or bfloat16.")]
-
-
-def _load(model: str, *, quiet: bool, **options: Any) -> DialogueModel:
-    """A model, with bars of its own only where somebody is looking."""
-    from dialoscope.model import load
-
-    return load(model, quiet=quiet or not sys.stderr.isatty(), **options)
-
-
-def load_models(given: Sequence[str], **options: Any) -> dict[str, DialogueModel]:
-    """Models by label; the options are those of `dialoscope.model.load`."""
-    return {label: _load(path, **options) for label, path in named_paths(given).items()}
-
-
-def named_paths(
-    given: Sequence[str], *, kind: str = "models", label: Callable[[str, Sequence[str]], str] | None = None
-) -> dict[str, str]:
-    """Paths by label: the name before a `=`, or the last part of the path that tells them apart."""
-    found: dict[str, str] = {}
-    for one in given:
-        name, is_named, path = one.partition("=")
-        path = path if is_named else one
-        name = name if is_named else (label or _label)(path, given)
-        if name in found:
-            raise UsageError(f"Two {kind} are called '{name}': name them, such as first={path}.")
-        found[name] = path
-    return found
-
-
-def _label(path: str, given: Sequence[str]) -> str:
-    parts = Path(path).parts
-    names = ["/".join(parts[-length:]) for length in range(1, len(parts) + 1)]
-    others = [Path(other).parts for other in given if other != path]
-    return next((name for n, name in enumerate(names, 1) if all(other[-n:] != parts[-n:] for other in others)), path)

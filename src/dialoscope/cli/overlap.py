@@ -116,13 +116,10 @@ class EngineOptions(BaseSettings):
         if self.engine == "spark" and is_plain:
             from dialoscope.overlap.spark.parquet import parquet_at, sides_at
 
-            def read_side(paths: Sequence[str]) -> Any:
-                return TextReading(column=reading.column).read(paths, output)
-
             if corpus and not reading.paths:
                 files: Any = parquet_at(corpus, column=reading.column)
             elif reading.train and reading.test and not corpus:
-                files = sides_at(reading.train, reading.test, column=reading.column, read=read_side)
+                files = sides_at(reading.train, reading.test, column=reading.column)
             else:
                 files = None
             if files is not None:

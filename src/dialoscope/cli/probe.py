@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dialoscope.cli.arguments import Corpus, Models, Output, Reading, command
+from dialoscope.cli.arguments import LAST_GROUP, Corpus, Models, Output, Printing, Reading, command
 from dialoscope.cli.console import check_output, finish, print_json, print_table, progress_bar
 from dialoscope.errors import UsageError
 from dialoscope.probe.settings import ProbeSettings, TasksSettings, TiesSettings
@@ -29,17 +29,9 @@ class Running(BaseSettings):
     """How a measurement is run; no number depends on it."""
 
     work: str | None = option(
-        None, "Folder that keeps encodings. Default: in the user's cache.", group="Output", metavar="DIR"
+        None, "Folder that keeps encodings. Default: in the user's cache.", group=LAST_GROUP, metavar="DIR"
     )
-    dry_run: bool = option(False, "Only count the positions and the contexts to encode.", group="Output")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Printing(BaseSettings):
-    """How a table is printed."""
-
-    json: bool = option(False, "Print JSON for machines.", group="Output")
-    quiet: bool = option(False, "No progress bars.", group="Output")
+    dry_run: bool = option(False, "Only count the positions and the contexts to encode.", group=LAST_GROUP)
 
 
 def measure(
@@ -63,17 +55,10 @@ def measure(
     work = user_cache("encodings") if running.work is None else Path(running.work)
     with progress_bar("probing", quiet=output.is_quiet) as progress:
         result = measure_probes(data, settings=settings, models=models.by_name(), work=work, progress=progress)
-    following = f"dialoscope probe measure {_given(corpus, reading)} --model {quote(models.model[0])} --out probed"
+    following = f"dialoscope probe measure {reading.words(corpus)} --model {quote(models.model[0])} --out probed"
     if output.folder is not None:
         following = f"dialoscope report {quote(str(output.folder))} --out report.html"
     finish(result, output, next_command=following)
-
-
-def _given(corpus: Corpus, reading: Reading) -> str:
-    """The corpus as the command was given it."""
-    sides = (("--train", reading.train), ("--test", reading.test))
-    words = [*map(quote, corpus or ())] + [f"{flag} {quote(path)}" for flag, paths in sides for path in paths]
-    return " ".join(words)
 
 
 def _print_plan(counts: Mapping[str, Any], *, as_json: bool) -> None:
@@ -98,7 +83,7 @@ def tasks(corpus: Corpus, settings: TasksSettings, reading: Reading, printing: P
     if corpus or reading.paths:
         from dialoscope.probe.examples import examples
 
-        data = reading.load(corpus, Output(json=printing.json, quiet=printing.quiet))
+        data = reading.load(corpus, Output(json=printing.json))
         counts = carried(TASKS, examples(_counted(data, settings)))
     if printing.json:
         print_json({"tasks": [describe(name, counts) for name in TASKS]})
@@ -112,7 +97,7 @@ def tasks(corpus: Corpus, settings: TasksSettings, reading: Reading, printing: P
         columns[-1:] = [f"in {data.name}"]
         rows = [[*row[:-1], _carried(counts[str(row[0])])] for row in rows]
     print_table(columns, rows)
-    following = f"measure {_given(corpus, reading)} --model PATH" if counts else "tasks concierge"
+    following = f"measure {reading.words(corpus)} --model PATH" if counts else "tasks concierge"
     typer.echo(f"Next: dialoscope probe {following}")
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -21,10 +21,6 @@ from dialoscope.settings import BaseSettings, option
 if TYPE_CHECKING:
     from dialoscope.model.log import Progress
     from dialoscope.model.train import TrainedModel
-
-# Used by commands that are still to be made from settings.
-Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
-ContextTurns = Annotated[int | None, typer.Option("--context-turns", min=1, help="Turns of context at most.")]
 
 
 @dataclass(frozen=True, kw_only=True)

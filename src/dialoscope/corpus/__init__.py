@@ -12,7 +12,8 @@ from dialoscope.lazy import make_lazy
 if TYPE_CHECKING:
     from dialoscope.corpus.dialogue import Corpus, Dialogue, Turn
     from dialoscope.corpus.generate import generate
-    from dialoscope.corpus.load import from_dataset, load
+    from dialoscope.corpus.load import from_dataset as from_dataset
+    from dialoscope.corpus.load import load
     from dialoscope.corpus.split import resplit
     from dialoscope.corpus.summary import CorpusSummary as CorpusSummary
     from dialoscope.corpus.summary import summarise
@@ -25,7 +26,6 @@ __all__ = [
     "Corpus",
     "Dialogue",
     "Turn",
-    "from_dataset",
     "generate",
     "load",
     "merge_turns",

@@ -11,33 +11,29 @@ if TYPE_CHECKING:
     from dialoscope.distract.attention_loss import AttentionLoss
     from dialoscope.distract.behave import BehaveResult, behave
     from dialoscope.distract.distractions import InsertDistractions
-    from dialoscope.distract.huggingface_loss import AttentionLossMixin
+    from dialoscope.distract.huggingface_loss import AttentionLossMixin as AttentionLossMixin
     from dialoscope.distract.influence import InfluenceResult, influence
     from dialoscope.distract.measure import measure
-    from dialoscope.distract.names import NINE
+    from dialoscope.distract.names import NINE as NINE
     from dialoscope.distract.result import AttentionResult
     from dialoscope.distract.sets import make_sets
-    from dialoscope.distract.settings import AttentionSettings, BehaveSettings, InfluenceSettings, SetsSettings
-    from dialoscope.distract.stored import read_sets, write_sets
+    from dialoscope.distract.settings import AttentionSettings as AttentionSettings
+    from dialoscope.distract.settings import BehaveSettings as BehaveSettings
+    from dialoscope.distract.settings import InfluenceSettings as InfluenceSettings
+    from dialoscope.distract.settings import SetsSettings as SetsSettings
+    from dialoscope.distract.stored import read_sets as read_sets
+    from dialoscope.distract.stored import write_sets as write_sets
 
 __all__ = [
-    "NINE",
     "AttentionLoss",
-    "AttentionLossMixin",
     "AttentionResult",
-    "AttentionSettings",
     "BehaveResult",
-    "BehaveSettings",
     "InfluenceResult",
-    "InfluenceSettings",
     "InsertDistractions",
-    "SetsSettings",
     "behave",
     "influence",
     "make_sets",
     "measure",
-    "read_sets",
-    "write_sets",
 ]
 make_lazy(
     __name__,

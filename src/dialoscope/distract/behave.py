@@ -29,7 +29,7 @@ from dialoscope.model.protocol import DialogueModel, TooLong, unread_turns
 from dialoscope.progress import Progress, Stages
 from dialoscope.record import Origin, Score, Scores, by_path, path
 from dialoscope.report import Column, Prose, Section, Table
-from dialoscope.report.cell import Cell
+from dialoscope.report.cell import Cell, in_one_line
 from dialoscope.report.items import Items
 from dialoscope.report.result import Result, documented, kept, skipped
 from dialoscope.report.verdict import Verdict, undecided
@@ -189,14 +189,20 @@ class BehaveResult(Result):
             title="Behaviour",
             anchor="behave",
             question="Do distractions change what the model says?",
-            blocks=[Prose(text, heading="What distractions change"), self.summary()],
+            blocks=[Prose(text, heading="What distractions change"), self._table()],
             lead=f"{' '.join(verdict.text for verdict in self.verdicts())} {self.used}",
             verdict=self.card,
             origin=self.origin,
         )
 
     def summary(self) -> Table:
-        """A row for each model and set."""
+        """A row for each model and set; each number with its interval and n."""
+        table = self._table()
+        formats = [head.number_format for head in table.heads]
+        rows = [[in_one_line(cell, form) for cell, form in zip(row, formats, strict=True)] for row in table.rows]
+        return Table([head.name for head in table.heads], rows, table.caption)
+
+    def _table(self) -> Table:
         rows: list[list[Cell]] = [
             [model, name, *(self.scores()[path(model, name, number)] for number in NUMBERS)]
             for model in self.model_names

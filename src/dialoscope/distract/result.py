@@ -23,8 +23,8 @@ from dialoscope.metrics import (
     ratio_score,
 )
 from dialoscope.record import Origin, Score, Scores, by_path, path
-from dialoscope.report import Column, Section, Table
-from dialoscope.report.cell import Cell
+from dialoscope.report import Section, Table
+from dialoscope.report.cell import Cell, in_one_line
 from dialoscope.report.items import Items
 from dialoscope.report.result import Result, documented, kept
 from dialoscope.report.verdict import Verdict, judge
@@ -260,16 +260,20 @@ class AttentionResult(Result):
     def summary(self) -> Table:
         """The ratio of means by set and model, below what the models make of the original test set."""
         rows: list[list[Cell]] = [
-            [f"{label} (original)", *(self.score(model, ORIGINAL, number) for model in self.model_names)]
+            [f"{label} (original)", *(self._written(model, ORIGINAL, number) for model in self.model_names)]
             for label, number in (("perplexity", "perplexity"), ("History %", "history_percent"))
             if ORIGINAL in self.sets
         ]
         rows += [
-            [name, *(self.score(model, name, "das_ratio_of_means") for model in self.model_names)]
+            [name, *(self._written(model, name, "das_ratio_of_means") for model in self.model_names)]
             for name in self.set_names
         ]
-        columns = [Column("set"), *(Column(model, ".3f") for model in self.model_names)]
-        return Table(columns, rows, "DAS ratio of means: attention on unrelated turns, relative to real ones")
+        caption = "DAS ratio of means: attention on unrelated turns, relative to real ones"
+        return Table(["set", *self.model_names], rows, caption)
+
+    def _written(self, model: str, name: str, number: str) -> str:
+        """One number with its interval and n."""
+        return in_one_line(self.score(model, name, number), ".3f")
 
     def example(self) -> str:
         """The inserted turn that the first model gives most attention to, in the context that the page shows."""

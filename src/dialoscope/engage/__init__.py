@@ -20,17 +20,16 @@ if TYPE_CHECKING:
     from dialoscope.engage.ratings import ratings
     from dialoscope.engage.ratings_result import RatingsResult
     from dialoscope.engage.scoring import score
-    from dialoscope.engage.settings import DepthSettings, PredictorSettings, RatingsSettings, ScoreSettings
+    from dialoscope.engage.settings import DepthSettings as DepthSettings
+    from dialoscope.engage.settings import PredictorSettings as PredictorSettings
+    from dialoscope.engage.settings import RatingsSettings as RatingsSettings
+    from dialoscope.engage.settings import ScoreSettings as ScoreSettings
     from dialoscope.engage.storage import load
 
 __all__ = [
     "DepthResult",
-    "DepthSettings",
     "Monitor",
-    "PredictorSettings",
     "RatingsResult",
-    "RatingsSettings",
-    "ScoreSettings",
     "depth",
     "load",
     "rank",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,15 +53,16 @@ def depth(
     settings = with_options(settings, DepthSettings, options)
     check_depth_call(corpus, against, models)
     chosen, other_lengths = of_length(corpus, settings.least_turns, settings.most_turns)
-    parts = split_for(
+    choose = partial(
+        split_for,
         chosen,
         alone="split",
         split=settings.split,
         train_split=settings.train_split,
         needs_validation=models is None,
-        limit=settings.limit,
         seed=settings.seed,
     )
+    parts = choose(limit=settings.limit)
     part = list(parts.sizes)[-1]
     sizes = dict(parts.sizes)
     if settings.train_limit is not None:
@@ -74,7 +76,7 @@ def depth(
         predictors, controls = fit_frozen_heads(training, parts, settings, work, progress)
     elif reason is None and models is not None:
         predictors = open_predictors(models, settings)
-        check_not_learnt(predictors, held_out)
+        check_not_learnt(predictors, choose(limit=None).measured, settings.limit)
         if len(chosen.splits) == 1 and len(parts.reference) < len(chosen):
             check_same_split(predictors, corpus.name, parts.reference, settings.seed)
         controls = untrained_control(predictors, seed=settings.seed)
@@ -165,11 +167,13 @@ def guess_by_baselines(held_out: Examples, training: Examples) -> dict[str, Floa
     return {name: np.concatenate(list(map(guess, held_out.dialogues))) for name, guess in guesses.items()}
 
 
-def check_not_learnt(predictors: Mapping[str, Predictor], held_out: Examples) -> None:
-    """Refuse to measure a predictor on the very dialogues that it says it learnt from."""
+def check_not_learnt(predictors: Mapping[str, Predictor], split: Corpus, limit: int | None) -> None:
+    """Refuse to measure a predictor on a split that it says it learnt from, wholly or up to a limit."""
     for name, predictor in predictors.items():
-        learnt = getattr(predictor, "origin", {}).get("learnt", {})  # one made elsewhere may not know
-        if any(held_out.dialogue_fingerprint in known.split("+") for known in learnt.values()):
+        origin = getattr(predictor, "origin", {})
+        learnt = {each for known in origin.get("learnt", {}).values() for each in known.split("+")}
+        cuts = {None, limit, origin.get("limit")} if learnt else set()  # one made elsewhere may not know
+        if any(examples(split[:cut], may_be_empty=True).dialogue_fingerprint in learnt for cut in cuts):
             raise UsageError(f"'{name}' learnt from the very dialogues that it would predict: give another --split.")
 
 

@@ -94,7 +94,9 @@ class PredictorSettings(PredictorOptions):
     shuffled: bool = option(False, "Learn other turns' labels: a control.", group="Data")
 
     start: str | None = option(None, "Predictor to go on from.", group="Predictor", metavar="PATH")
-    encoder: str | None = option(None, f"Encoder: a folder or a hub name. Default: {ENCODER}.", group="Predictor")
+    encoder: str | None = option(
+        None, f"Encoder: a folder or a hub name. Default: {ENCODER}.", group="Predictor", metavar="PATH"
+    )
     history: int | None = option(
         None, "Previous turns that a turn is averaged with. Default: 0.", group="Predictor", least=0
     )

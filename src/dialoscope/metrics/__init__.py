@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from dialoscope.metrics.agreement import ratings_matrix as ratings_matrix
     from dialoscope.metrics.bootstrap import INTERVALS as INTERVALS
     from dialoscope.metrics.bootstrap import Resampling as Resampling
-    from dialoscope.metrics.bootstrap import mean_score
+    from dialoscope.metrics.bootstrap import mean_score as mean_score
     from dialoscope.metrics.bootstrap import median_score as median_score
     from dialoscope.metrics.bootstrap import ratio_score as ratio_score
     from dialoscope.metrics.correlation import CORRELATIONS as CORRELATIONS
-    from dialoscope.metrics.correlation import correlate
+    from dialoscope.metrics.correlation import correlate as correlate
     from dialoscope.metrics.correlation import partial_correlation as partial_correlation
     from dialoscope.metrics.dependent import Significance as Significance
     from dialoscope.metrics.dependent import compare_correlations as compare_correlations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dialoscope.metrics.options import Options as Options
     from dialoscope.metrics.paired import TESTS as TESTS
     from dialoscope.metrics.paired import Comparison as Comparison
-    from dialoscope.metrics.paired import compare_means
+    from dialoscope.metrics.paired import compare_means as compare_means
     from dialoscope.metrics.paired import compare_ratios as compare_ratios
     from dialoscope.metrics.paired import correct as correct
     from dialoscope.metrics.paired import holm as holm
@@ -42,21 +42,16 @@ if TYPE_CHECKING:
     from dialoscope.metrics.pairs import read_pairs as read_pairs
     from dialoscope.metrics.perplexity import perplexity_score as perplexity_score
     from dialoscope.metrics.result import MetricsResult
-    from dialoscope.metrics.score import METRICS
+    from dialoscope.metrics.score import METRICS as METRICS
     from dialoscope.metrics.score import score_pairs as score_pairs
     from dialoscope.metrics.settings import DEFAULT_METRICS as DEFAULT_METRICS
-    from dialoscope.metrics.settings import MetricsSettings
+    from dialoscope.metrics.settings import MetricsSettings as MetricsSettings
     from dialoscope.metrics.tokens import TOKENISERS as TOKENISERS
     from dialoscope.metrics.tokens import tokenise as tokenise
 
 __all__ = [
-    "METRICS",
     "MetricsResult",
-    "MetricsSettings",
     "Pairs",
-    "compare_means",
-    "correlate",
-    "mean_score",
     "measure",
 ]
 make_lazy(

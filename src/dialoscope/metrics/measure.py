@@ -44,8 +44,8 @@ def measure(
     """Score responses against references, and against other systems' responses to the same references.
 
     `hypotheses` and `references` are lists of texts or files of them; `Pairs` hold both. `dialogues` has the dialogue
-    of each response: intervals and tests draw whole dialogues. `name` is what the system is called in the result; a file
-    is called as it is. `encoder` gives the word vectors of the embedding metrics.
+    of each response: intervals and tests draw whole dialogues. `name` is what the system is called in the result; the
+    default is the file's name. `encoder` gives the word vectors of the embedding metrics.
 
     >>> result = measure(["a cat", "a dog"], ["a cat", "a dog"], metrics=["bleu-2"])
     >>> round(result.scores()["hypotheses/all/bleu-2"].value, 6)

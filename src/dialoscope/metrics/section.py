@@ -63,5 +63,12 @@ def comparison_table(result: MetricsResult, other: str) -> Table:
         p = p_cell(found.p_value, n=found.difference.n, reason=found.reason)
         corrected = p_cell(found.p_holm, n=found.difference.n, reason=found.reason)
         rows.append([name, found.difference, better, p, corrected, found.test])
-    columns = ["metric", Column("difference", ".4g"), "better", Column("p", ".2g"), Column("p (Holm)", ".2g"), "test"]
+    columns: list[Column | str] = [
+        "metric",
+        Column("difference", ".4g"),
+        "better",
+        Column("p", ".2g"),
+        Column("p (Holm)", ".2g"),
+        "test",
+    ]
     return Table(columns, rows, f"{result.system} minus {other}", name=f"against {other}")

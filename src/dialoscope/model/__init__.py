@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dialoscope.model.loading import load
     from dialoscope.model.loading import open_models as open_models
     from dialoscope.model.perplexity import PerplexityResult, perplexity
-    from dialoscope.model.presets import PRESETS
+    from dialoscope.model.presets import PRESETS as PRESETS
     from dialoscope.model.presets import Preset as Preset
     from dialoscope.model.presets import preset as preset
     from dialoscope.model.protocol import Attention as Attention
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from dialoscope.model.protocol import Likelihood as Likelihood
     from dialoscope.model.run import TrainingResult as TrainingResult
     from dialoscope.model.seq2seq import Seq2SeqModel as Seq2SeqModel
-    from dialoscope.model.settings import GenerateSettings, PerplexitySettings, TrainSettings
+    from dialoscope.model.settings import GenerateSettings as GenerateSettings
+    from dialoscope.model.settings import PerplexitySettings as PerplexitySettings
+    from dialoscope.model.settings import TrainSettings as TrainSettings
     from dialoscope.model.structure import Recipe as Recipe
     from dialoscope.model.structure import Structure as Structure
     from dialoscope.model.train import TrainedModel as TrainedModel
@@ -40,12 +42,8 @@ if TYPE_CHECKING:
     from dialoscope.model.vocabulary import Vocabulary as Vocabulary
 
 __all__ = [
-    "PRESETS",
     "DialogueModel",
-    "GenerateSettings",
     "PerplexityResult",
-    "PerplexitySettings",
-    "TrainSettings",
     "generate",
     "load",
     "perplexity",

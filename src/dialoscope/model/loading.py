@@ -46,11 +46,9 @@ def load(
     options: dict[str, Any] = {"device": choose_device(device), "dtype": DTYPES.get(dtype, dtype)}
     if is_checkpoint(path_or_name) or _is_broken(Path(path_or_name)):
         if (window, joining, separator) != (None, "auto", "auto"):
-            raise UsageError(
-                f"--window, --joining and --separator are for Hugging Face models; {path_or_name} is ours."
-            )
+            raise UsageError(f"window, joining and separator are for Hugging Face models; {path_or_name} is ours.")
         if (layer, pooling) != (-1, "auto"):
-            raise UsageError(f"--layer and --pooling are for Hugging Face models; {path_or_name} is ours.")
+            raise UsageError(f"layer and pooling are for Hugging Face models; {path_or_name} is ours.")
         return load_model(path_or_name, batch_size=batch_size, **options)
     from dialoscope.model.huggingface import load_huggingface
 

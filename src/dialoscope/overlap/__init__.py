@@ -11,19 +11,18 @@ if TYPE_CHECKING:
     from dialoscope.overlap.clean import Cleaned, clean
     from dialoscope.overlap.filter import Filtered, filter
     from dialoscope.overlap.measure import measure
-    from dialoscope.overlap.pairs import OverlapPairs, pairs
+    from dialoscope.overlap.pairs import OverlapPairs as OverlapPairs
+    from dialoscope.overlap.pairs import pairs
     from dialoscope.overlap.result import OverlapResult
-    from dialoscope.overlap.settings import CleanSettings, FilterSettings, OverlapSettings, PairsSettings
+    from dialoscope.overlap.settings import CleanSettings as CleanSettings
+    from dialoscope.overlap.settings import FilterSettings as FilterSettings
+    from dialoscope.overlap.settings import OverlapSettings as OverlapSettings
+    from dialoscope.overlap.settings import PairsSettings as PairsSettings
 
 __all__ = [
-    "CleanSettings",
     "Cleaned",
-    "FilterSettings",
     "Filtered",
-    "OverlapPairs",
     "OverlapResult",
-    "OverlapSettings",
-    "PairsSettings",
     "clean",
     "filter",
     "measure",

@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING
 from dialoscope.lazy import make_lazy
 
 if TYPE_CHECKING:
-    from dialoscope.probe.measure import measure, planned
+    from dialoscope.probe.measure import measure
+    from dialoscope.probe.measure import planned as planned
     from dialoscope.probe.result import ProbeResult
-    from dialoscope.probe.settings import ProbeSettings
-    from dialoscope.probe.tasks import TASKS, Task
-    from dialoscope.probe.ties import tie_study
+    from dialoscope.probe.settings import ProbeSettings as ProbeSettings
+    from dialoscope.probe.tasks import TASKS as TASKS
+    from dialoscope.probe.tasks import Task as Task
+    from dialoscope.probe.ties import tie_study as tie_study
 
-__all__ = ["TASKS", "ProbeResult", "ProbeSettings", "Task", "measure", "planned", "tie_study"]
+__all__ = [
+    "ProbeResult",
+    "measure",
+]
 make_lazy(
     __name__,
     {

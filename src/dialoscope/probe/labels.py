@@ -35,6 +35,13 @@ class Labels:
         """The class of the empty set, where there is one."""
         return self.classes.index(NONE) if NONE in self.classes else None
 
+    def names(self, answers: Targets, row: int) -> tuple[str, ...]:
+        """The labels of one answer by name."""
+        codes = answers.codes
+        if isinstance(codes, np.ndarray):
+            return (self.classes[codes[row]],)
+        return tuple(self.classes[code] for code in sorted(codes.indices[codes.indptr[row] : codes.indptr[row + 1]]))
+
 
 def labels_of(name: str, task: Task, labeller: Labeller, training: Examples, held_out: Examples) -> Labels:
     """Label both splits; the classes are those of the training split."""

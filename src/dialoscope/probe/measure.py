@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 from zlib import crc32
 
@@ -24,10 +25,10 @@ from dialoscope.model.protocol import DialogueModel
 from dialoscope.model.protocol import Floats as Features
 from dialoscope.probe.encodings import encode
 from dialoscope.probe.examples import Examples, examples
-from dialoscope.probe.labels import Answered, Labels, constant, hits_of, labels_of, majority, shuffled
+from dialoscope.probe.labels import Answered, Floats, Labels, constant, f1_parts, hits_of, labels_of, majority, shuffled
 from dialoscope.probe.models import models_to_probe
 from dialoscope.probe.pictures import Picture, colouring, picture
-from dialoscope.probe.result import COLUMNS, Dialogues, ProbeResult
+from dialoscope.probe.result import COLUMNS, Dialogues, Example, ProbeResult
 from dialoscope.probe.scores import Tested, score_all
 from dialoscope.probe.settings import ProbeSettings
 from dialoscope.probe.targets import Targets
@@ -38,6 +39,7 @@ from dialoscope.record import Origin
 from dialoscope.report.result import documented, skipped
 from dialoscope.settings import with_options
 
+LONGEST = 300  # characters of an example's Query
 PICTURES = 6  # models that get a picture of their encodings; of more, the first and the last
 
 
@@ -106,6 +108,7 @@ def measure(
         tasks=scored.tasks,
         dialogues=sides.dialogues,
         positions=_positions(probed, held_out),
+        evidence=_evidence(probed, controls, labels, held_out),
         pictures=tuple(pictures if len(pictures) <= PICTURES else (pictures[0], pictures[-1])),
         checkpoints={run: tuple(by) for run, by in probes.runs.items()},
         chosen={f"{run}@{name}": at for run, by in probes.runs.items() for name, at in by.items() if name != at},
@@ -229,6 +232,7 @@ class Answers(NamedTuple):
 
     tasks: Answered
     undecided: int = 0
+    given: Mapping[str, Targets] = MappingProxyType({})  # task -> the answers themselves
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -363,13 +367,11 @@ def answers_of(
     fitted: Sequence[Classifier], features: Features, *, labels: Mapping[str, Labels], device: str
 ) -> Answers:
     """What classifiers answer, held against the labels."""
-    hits = {
-        name: hits_of(each, classifier.predict(features, device=device))
-        for (name, each), classifier in zip(labels.items(), fitted, strict=True)
-    }
+    given = {name: classifier.predict(features, device=device) for name, classifier in zip(labels, fitted, strict=True)}
+    hits = {name: hits_of(each, given[name]) for name, each in labels.items()}
     # Perceptrons stop when their loss stalls and have no optimum to be short of.
     undecided = sum(int((~np.asarray(each.is_converged)).sum()) for each in fitted if hasattr(each, "is_converged"))
-    return Answers(hits, undecided)
+    return Answers(hits, undecided, given)
 
 
 def _shuffled(name: str, labels: Labels, seed: int) -> Targets:
@@ -445,6 +447,39 @@ def _counts(
         "labels_not_converged": undecided,
         "dialogues_in_both_splits": sides.dialogues.shared,
     }
+
+
+def _evidence(
+    probed: Mapping[str, Probed], controls: Mapping[str, Answers], labels: Mapping[str, Labels], held_out: Examples
+) -> Example | None:
+    """Where the first model differs most from its bag of words: a position that only one of the two answers rightly."""
+    if "bag_of_words" not in controls:
+        return None
+    name, own, words = next(iter(probed)), next(iter(probed.values())).answers["own"], controls["bag_of_words"]
+    f1 = {task: [_micro_f1(side.tasks[task].all) for side in (own, words)] for task in labels}
+    task = max(f1, key=lambda each: abs(f1[each][0] - f1[each][1]))
+    better, other = (own, words) if f1[task][0] > f1[task][1] else (words, own)
+    is_right = [each.tasks[task].all[:, 1:].sum(axis=1) == 0 for each in (better, other)]
+    rows = np.flatnonzero(is_right[0] & ~is_right[1])
+    if not len(rows):
+        return None
+    row, position = int(rows[0]), held_out.positions[rows[0]]
+    query = str(position.context[-1])
+    return Example(
+        model=name,
+        task=task,
+        dialogue=position.dialogue,
+        turn=len(position.context),
+        query=query if len(query) <= LONGEST else f"{query[:LONGEST]}…",
+        labels=labels[task].names(better.given[task], row),
+        from_encodings=labels[task].names(own.given[task], row),
+        from_words=labels[task].names(words.given[task], row),
+    )
+
+
+def _micro_f1(hits: Floats) -> float:
+    above, below = f1_parts(hits)
+    return float(above.sum() / max(1.0, below.sum()))
 
 
 def _positions(probed: Mapping[str, Probed], held_out: Examples) -> pa.Table:

@@ -48,14 +48,12 @@ class Probes:
 
     def open(self, name: str) -> DialogueModel:
         """Load a model."""
-        from dialoscope.model.loading import open_models
+        from dialoscope.model.loading import open_model
 
         source = self.sources[name]
-        reading = {"layer": source.layer, "pooling": source.pooling}
-        usual = source.layer == LAST and source.pooling == AUTO
-        return open_models(
-            {name: source.model}, self.settings, quiet=self.is_quiet, **({} if usual else reading)
-        )[name]  # fmt: skip
+        is_usual = source.layer == LAST and source.pooling == AUTO
+        reading = {} if is_usual else {"layer": source.layer, "pooling": source.pooling}
+        return open_model(source.model, self.settings, name=name, quiet=self.is_quiet, **reading)
 
     def check_names(self) -> None:
         """Open each model once that is no path here, so that a wrong one is refused before anything is computed."""
@@ -122,7 +120,7 @@ def _read_in_every_way(models: Mapping[str, Any], settings: ProbeSettings) -> di
     ways = [(layer, pooling) for layer in settings.layer for pooling in settings.pooling]
     is_readable = {name: _is_hugging_face(model) for name, model in models.items()}
     if ways != [(LAST, AUTO)] and not any(is_readable.values()):
-        raise UsageError("layer and pooling are for Hugging Face models that are given by path or name.")
+        raise UsageError("layer and pooling are for Hugging Face models that are given by path, by name or as a pair.")
     sources: dict[str, Source] = {}
     for name, model in models.items():
         for layer, pooling in ways if is_readable[name] else [(LAST, AUTO)]:

@@ -65,6 +65,31 @@ class TaskFacts:
     counts: LabelCounts
 
 
+@dataclass(frozen=True)
+class Example:
+    """A held-out position that shows the finding: only one of the encodings and the words tells its labels."""
+
+    model: str
+    task: str
+    dialogue: str
+    turn: int  # of the Query
+    query: str
+    labels: tuple[str, ...]  # the annotation
+    from_encodings: tuple[str, ...]
+    from_words: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The example as a terminal and a page show it."""
+        labels, encodings, words = (
+            ", ".join(names) or "nothing" for names in (self.labels, self.from_encodings, self.from_words)
+        )
+        return (
+            f'{self.dialogue}, turn {self.turn}: "{self.query}"\n'
+            f"{self.task}: {labels}. Read from the encoding of {self.model}: {encodings}. Read from the words: {words}."
+        )
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Scored:
     """The scores of a model or a control."""
@@ -143,6 +168,7 @@ class ProbeResult(Result):
     dialogues: Dialogues
     positions: pa.Table  # COLUMNS
     pictures: tuple[Picture, ...] = ()
+    evidence: Example | None = None
     checkpoints: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # run -> its checkpoints in order
     chosen: Mapping[str, str] = field(default_factory=dict)  # model -> the epoch that `best` or `by:METRIC` is
     choices: Mapping[str, Mapping[str, Choice]] = field(default_factory=dict)  # run -> metric of its log
@@ -246,6 +272,10 @@ class ProbeResult(Result):
             for name, model in self.models.items()
             if model.is_too_small
         ]
+
+    def example(self) -> str:
+        """A position at which only one of the encodings and the words tells the labels."""
+        return "" if self.evidence is None else self.evidence.text
 
     def section(self) -> Section:
         """What each model's encodings know, beside its controls."""

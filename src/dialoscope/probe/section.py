@@ -51,6 +51,8 @@ def _verdicts_shown(result: ProbeResult) -> list[Verdict]:
 def _blocks(result: ProbeResult) -> Iterator[Block]:
     if result.advice:
         yield Prose(" ".join(result.advice), heading="Before a number is read")
+    if result.evidence is not None:
+        yield Prose(result.evidence.text.replace("\n", "\n\n"), heading="One position")
     yield score_table(result)
     yield _bars(result)
     yield group_table(result)

@@ -25,14 +25,13 @@ if TYPE_CHECKING:
     from dialoscope.report.section import Mark as Mark
     from dialoscope.report.section import Part as Part
     from dialoscope.report.section import Prose as Prose
-    from dialoscope.report.section import Section
+    from dialoscope.report.section import Section as Section
     from dialoscope.report.section import ShownTurn as ShownTurn
     from dialoscope.report.section import Table as Table
     from dialoscope.report.section import Transcript as Transcript
 
 __all__ = [
     "Result",
-    "Section",
     "render",
 ]
 make_lazy(

@@ -12,10 +12,18 @@ from dialoscope.lazy import make_lazy
 
 if TYPE_CHECKING:
     from dialoscope.study.compare import CompareResult, compare
-    from dialoscope.study.gate import Gate, check_gates, read_gates
+    from dialoscope.study.gate import Gate as Gate
+    from dialoscope.study.gate import check_gates
+    from dialoscope.study.gate import read_gates as read_gates
     from dialoscope.study.run import Study, run
 
-__all__ = ["CompareResult", "Gate", "Study", "check_gates", "compare", "read_gates", "run"]
+__all__ = [
+    "CompareResult",
+    "Study",
+    "check_gates",
+    "compare",
+    "run",
+]
 make_lazy(
     __name__,
     {

@@ -329,7 +329,9 @@ def _settings(
 ) -> Settings:
     """Settings from a table; the study's seed and device fill what the table leaves out."""
     known = options_of(kind)
-    filled: dict[str, Any] = {key: (own or {})[key] for key in ("seed", "device") if key in known and key in (own or {})}
+    filled: dict[str, Any] = {
+        key: (own or {})[key] for key in ("seed", "device") if key in known and key in (own or {})
+    }
     values = {key: _placed(value, known.get(key), root) for key, value in table.items()}
     return kind.from_table({**filled, **values}, where)
 

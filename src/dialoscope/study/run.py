@@ -351,9 +351,9 @@ def planned(
         except Exception as error:
             rows.append({**row, "state": f"would fail: {reason_of(error)}"})
     broken = {name: error for name, error in resources.broken.items() if name.startswith("model ")}
-    for name, problem in broken.items():
-        state = "would be skipped" if isinstance(problem, MissingExtraError) else "would fail"
-        rows.append({"step": name, "corpus": "", "models": [], "dialogues": None, "state": f"{state}: {problem}"})
+    for name, lost in broken.items():
+        state = "would be skipped" if isinstance(lost, MissingExtraError) else "would fail"
+        rows.append({"step": name, "corpus": "", "models": [], "dialogues": None, "state": f"{state}: {lost}"})
     if plan.against is not None:
         told = foreseen(plan).get("compared")
         state = "to do" if told is None else f"would fail: {told}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import accumulate
@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dialoscope.corpus.dialogue import Corpus, split_rank
-from dialoscope.corpus.load import Account, find_parts, name_of, replace_split
+from dialoscope.corpus.dialogue import split_rank
+from dialoscope.corpus.load import Account, find_parts, name_of
 from dialoscope.corpus.readers.tables import is_native
 from dialoscope.errors import CorpusError, UsageError, unknown_name
 from dialoscope.overlap.sides import UNITS, qualified
@@ -60,6 +60,7 @@ class Parquet:
     column: str | None = None
     only: tuple[str, ...] = ()  # splits; none stands for all of them
     called: str = ""  # the split that all of it stands for, in place of its own
+    beside: Parquet | None = None  # the other side; where they share an id, ids begin with the name of the split
     skipped: Mapping[str, int] = field(default_factory=dict)
     ignored: Mapping[str, str] = field(default_factory=dict)  # file -> why it is not read
 
@@ -97,9 +98,9 @@ class Parquet:
 
 @dataclass(frozen=True)
 class ParquetSides:
-    """Training and test data of their own as one corpus, at least one of them files that Spark reads."""
+    """Training and test data of their own, as one corpus that Spark reads."""
 
-    by_split: Mapping[str, Any]  # Parquet, or a Corpus that was read in this process
+    by_split: Mapping[str, Parquet]
 
     @property
     def name(self) -> str:
@@ -124,7 +125,7 @@ class ParquetSides:
     def __len__(self) -> int:
         return sum(self.splits.values())
 
-    def split(self, *names: str) -> Any:
+    def split(self, *names: str) -> Parquet:
         """One side; one that is missing is an error that names those present."""
         if len(names) != 1 or names[0] not in self.by_split:
             raise UsageError(f"No split '{','.join(names)}' in {self.name}. Splits present: train, test.")
@@ -171,46 +172,44 @@ def _is_ours(schema: pa.Schema) -> bool:
     return all(map(is_text, kinds))
 
 
-def sides_at(
-    train: Sequence[str], test: Sequence[str], *, column: str | None, read: Callable[[Sequence[str]], Corpus]
-) -> ParquetSides | None:
-    """Training and test data of their own, or None where Spark can read neither; `read` reads what it cannot.
+def sides_at(train: Sequence[str], test: Sequence[str], *, column: str | None = None) -> ParquetSides | None:
+    """Training and test data of their own, or None where Spark cannot read both.
 
-    As in `dialoscope.load`, of paths with several splits the one of that name is taken.
+    As in `dialoscope.load`, several files are read whole, and of a folder with several splits the one of that name.
     """
-    found = {split: parquet_at(paths, column=column) for split, paths in (("train", train), ("test", test))}
-    if not any(found.values()):
-        return None
-    by_split: dict[str, Any] = {}
+    sides: dict[str, Parquet] = {}
     for split, paths in (("train", train), ("test", test)):
-        data: Any = found[split] or read(paths)
-        data = data.split(split) if len(data.splits) > 1 and split in data.splits else data
-        changed = {"table": replace_split(data.table, split)} if isinstance(data, Corpus) else {"called": split}
-        by_split[split] = replace(data, **changed)
-    return ParquetSides(by_split)
+        data = parquet_at(paths, column=column)
+        if data is None:
+            return None
+        are_files = len(paths) > 1 and all(Path(path).expanduser().is_file() for path in paths)
+        chosen = data if are_files or len(data.splits) == 1 else data.split(split)
+        sides[split] = replace(chosen, called=split)
+    first, second = sides.values()
+    return ParquetSides({"train": replace(first, beside=second), "test": replace(second, beside=first)})
 
 
-def has_single_turns(session: SparkSession, given: Parquet) -> bool:
+def has_single_turns(session: SparkSession, source: Parquet) -> bool:
     """Whether every dialogue has one turn."""
-    if given.column is not None:
+    if source.column is not None:
         return True
     from pyspark.sql import functions as F
 
-    rows = _rows(session, given, "coalesce(split, '') AS said", "turns")
-    longest = rows.groupBy("file", "said").agg(F.max(F.size("turns")).alias("longest")).toArrow().to_pylist()
-    own = {_at(file): split for file, split in zip(given.files, given.file_splits, strict=True)}
-    splits = [group["said"] or own[unquote(urlparse(group["file"]).path)] for group in longest]
-    kept = [group for group, split in zip(longest, splits, strict=True) if split in (given.only or splits)]
+    rows = _rows(session, source, "coalesce(split, '') AS named_split", "turns")
+    longest = rows.groupBy("file", "named_split").agg(F.max(F.size("turns")).alias("longest")).toArrow().to_pylist()
+    own = {_at(file): split for file, split in zip(source.files, source.file_splits, strict=True)}
+    splits = [group["named_split"] or own[unquote(urlparse(group["file"]).path)] for group in longest]
+    kept = [group for group, split in zip(longest, splits, strict=True) if split in (source.only or splits)]
     return all(group["longest"] == 1 for group in kept)
 
 
-def units_in(session: SparkSession, given: Parquet, *, unit: str, context_turns: int) -> Units:
+def units_in(session: SparkSession, source: Parquet, *, unit: str, context_turns: int) -> Units:
     """Units with keys in the order of the corpus."""
     if unit not in UNITS:
         raise unknown_name("unit", unit, UNITS)
-    if given.column is not None:
-        return _texts(session, given, given.column, unit)
-    dialogues, name = _dialogues(session, given)
+    if source.column is not None:
+        return _texts(session, source, source.column, unit)
+    dialogues, name = _dialogues(session, source)
     parts = 2 if unit == "sample" else 1
     schema = ", ".join(["key long, id string", *(f"part_{part} string" for part in range(parts))])
     work = partial(shards.units_of, unit=unit, context_turns=context_turns)
@@ -219,28 +218,37 @@ def units_in(session: SparkSession, given: Parquet, *, unit: str, context_turns:
     return Units(frame, name, unit, parts)
 
 
-def _dialogues(session: SparkSession, given: Parquet) -> tuple[DataFrame, str]:
+def _dialogues(session: SparkSession, source: Parquet) -> tuple[DataFrame, str]:
+    """Dialogues `place, id, split, turns` with an id of their own, as one process names them."""
+    frame, kept = _selected(session, source)
+    if source.beside is not None:
+        others, _ = _selected(session, source.beside)
+        if frame.join(others.select("id"), "id", "left_semi").limit(1).count():
+            frame = frame.selectExpr("place", "concat(split, '/', id) AS id", "split", "turns")
+    return _apart(session, frame), _named(source, kept)
+
+
+def _selected(session: SparkSession, source: Parquet) -> tuple[DataFrame, list[dict[str, Any]]]:
     """Dialogues `place, id, split, turns`: train, validation, test, then other splits as they come."""
-    rows = _rows(session, given, "id", "coalesce(split, '') AS said", "turns")
-    found = _counted(rows, given, WHY_NO_DIALOGUE, ":", longest="max(size(turns))")
-    _check_lengths(given, found)
-    for group in found:
-        group["split"] = group["said"] or given.file_splits[group["number"]]
-    order = sorted(dict.fromkeys(group["split"] for group in found), key=split_rank)
-    before, total = _rows_before(found)
-    for group in found:
+    rows = _rows(session, source, "id", "coalesce(split, '') AS named_split", "turns")
+    groups = _counted(rows, source, WHY_NO_DIALOGUE, ":", longest="max(size(turns))")
+    _check_lengths(source, groups)
+    for group in groups:
+        group["split"] = group["named_split"] or source.file_splits[group["number"]]
+    order = sorted(dict.fromkeys(group["split"] for group in groups), key=split_rank)
+    before, total = _rows_before(groups)
+    for group in groups:
         group["base"] = order.index(group["split"]) * total + before[group["number"]]
-    kept = [group for group in found if group["split"] in (given.only or order)]
-    kept = [{**group, "split": given.called or group["split"]} for group in kept]
-    frame = _based(session, rows, kept).selectExpr("base + row AS place", "id", "split", "turns")
-    return _apart(session, frame), _named(given, kept)
+    kept = [group for group in groups if group["split"] in (source.only or order)]
+    kept = [{**group, "split": source.called or group["split"]} for group in kept]
+    return _based(session, rows, kept).selectExpr("base + row AS place", "id", "split", "turns"), kept
 
 
-def _check_lengths(given: Parquet, found: Iterable[dict[str, Any]]) -> None:
-    for group in found:
+def _check_lengths(source: Parquet, groups: Iterable[dict[str, Any]]) -> None:
+    for group in groups:
         if group["longest"] > 1 << shards.TURN_BITS:
             raise UsageError(
-                f"{given.files[group['number']]}: Spark takes dialogues of at most {1 << shards.TURN_BITS:,} turns, "
+                f"{source.files[group['number']]}: Spark takes dialogues of at most {1 << shards.TURN_BITS:,} turns, "
                 f"found one of {group['longest']:,}. Cut it, or leave --engine spark out."
             )
 
@@ -259,32 +267,32 @@ def _apart(session: SparkSession, dialogues: DataFrame) -> DataFrame:
     return whole.selectExpr("place", "coalesce(name, id) AS id", "split", "turns")
 
 
-def _texts(session: SparkSession, given: Parquet, column: str, unit: str) -> Units:
+def _texts(session: SparkSession, source: Parquet, column: str, unit: str) -> Units:
     """Texts, named by their file and row as in one process."""
-    for file in given.files:
+    for file in source.files:
         schema = pq.read_schema(file)
         if column not in schema.names:
             raise UsageError(f"{file}: no column '{column}'. Columns: {', '.join(schema.names) or 'none'}.")
         check_is_text(schema.field(column).type, f"{file}: column '{column}'")
-    rows = _rows(session, given, f"`{column}` AS part_0", "'' AS said")
-    found = _counted(rows, given, WHY_NO_TEXT, f": column '{column}', row ")
-    before, _ = _rows_before(found)
-    for group in found:
-        group["base"], group["split"] = before[group["number"]], str(given.files[group["number"]])
+    rows = _rows(session, source, f"`{column}` AS part_0", "'' AS named_split")
+    groups = _counted(rows, source, WHY_NO_TEXT, f": column '{column}', row ")
+    before, _ = _rows_before(groups)
+    for group in groups:
+        group["base"], group["split"] = before[group["number"]], str(source.files[group["number"]])
     name = {"turn": "concat(split, '#', row + 1, '#1') AS id"}.get(unit, "concat(split, '#', row + 1) AS id")
-    frame = _based(session, rows, found).selectExpr("base + row AS key", name, "part_0")
+    frame = _based(session, rows, groups).selectExpr("base + row AS key", name, "part_0")
     if unit == "sample":  # a text has no response
-        return Units(frame.selectExpr("*", "part_0 AS part_1").where("false"), _named(given, found), unit, 2)
-    return Units(frame, _named(given, found), unit, 1)
+        return Units(frame.selectExpr("*", "part_0 AS part_1").where("false"), _named(source, groups), unit, 2)
+    return Units(frame, _named(source, groups), unit, 1)
 
 
 # --- Files and rows ---------------------------------------------------------------------------------------------------
 
 
-def _rows(session: SparkSession, given: Parquet, *columns: str) -> DataFrame:
+def _rows(session: SparkSession, source: Parquet, *columns: str) -> DataFrame:
     """Rows with the file they are in and their place in it."""
     # Spark takes [ and * in a name for a pattern.
-    paths = [re.sub(r"([\[\]{}*?\\])", r"\\\1", f"file://{_at(file)}") for file in given.files]
+    paths = [re.sub(r"([\[\]{}*?\\])", r"\\\1", f"file://{_at(file)}") for file in source.files]
     place = ("_metadata.file_path AS file", "_metadata.row_index AS row")
     return session.read.parquet(*paths).selectExpr(*columns, *place)
 
@@ -294,7 +302,7 @@ def _at(file: Path) -> str:
     return str(file.parent.resolve() / file.name if ".." in file.parts else file.absolute())
 
 
-def _counted(rows: DataFrame, given: Parquet, why_not: str, between: str, **more: str) -> list[dict[str, Any]]:
+def _counted(rows: DataFrame, source: Parquet, why_not: str, between: str, **more: str) -> list[dict[str, Any]]:
     """Files and what splits they say they hold, in order, with a hash of the content; the first bad row is an error.
 
     `between` stands between a file and a row in its message.
@@ -305,19 +313,19 @@ def _counted(rows: DataFrame, given: Parquet, why_not: str, between: str, **more
     sums = {"rows": "count(*)", "first": "min(row)", "code": f"bit_xor(xxhash64({content}))", **more}
     bad = f"FILTER (WHERE ({why_not}) IS NOT NULL)"
     sums |= {"bad": f"min(row) {bad}", "problem": f"min_by({why_not}, row) {bad}"}
-    groups = rows.groupBy("file", "said").agg(*(F.expr(sum).alias(name) for name, sum in sums.items()))
-    numbers = {_at(file): number for number, file in enumerate(given.files)}
-    found = [{**row, "number": numbers[unquote(urlparse(row["file"]).path)]} for row in groups.toArrow().to_pylist()]
-    wrong = [(group["number"], group["bad"], group["problem"]) for group in found if group["problem"]]
+    counted = rows.groupBy("file", "named_split").agg(*(F.expr(sum).alias(name) for name, sum in sums.items()))
+    numbers = {_at(file): number for number, file in enumerate(source.files)}
+    groups = [{**row, "number": numbers[unquote(urlparse(row["file"]).path)]} for row in counted.toArrow().to_pylist()]
+    wrong = [(group["number"], group["bad"], group["problem"]) for group in groups if group["problem"]]
     for number, row, problem in sorted(wrong)[:1]:
-        raise CorpusError(f"{given.files[number]}{between}{row + 1}: expected {problem}")
-    return sorted(found, key=lambda group: (group["number"], group["first"]))
+        raise CorpusError(f"{source.files[number]}{between}{row + 1}: expected {problem}")
+    return sorted(groups, key=lambda group: (group["number"], group["first"]))
 
 
-def _rows_before(found: Iterable[dict[str, Any]]) -> tuple[dict[int, int], int]:
+def _rows_before(groups: Iterable[dict[str, Any]]) -> tuple[dict[int, int], int]:
     """How many rows stand in the files before each, and in all."""
     sizes: dict[int, int] = {}
-    for group in found:
+    for group in groups:
         sizes[group["number"]] = sizes.get(group["number"], 0) + group["rows"]
     ends = list(accumulate(sizes.values(), initial=0))
     return dict(zip(sizes, ends, strict=False)), ends[-1]
@@ -327,11 +335,11 @@ def _based(session: SparkSession, rows: DataFrame, groups: Sequence[dict[str, An
     """Rows with the base of their key; rows of other groups are left out."""
     from pyspark.sql import functions as F
 
-    columns = {name: [group[name] for group in groups] for name in ("file", "said", "split", "base")}
-    return rows.join(F.broadcast(session.createDataFrame(pa.table(columns))), ["file", "said"])
+    columns = {name: [group[name] for group in groups] for name in ("file", "named_split", "split", "base")}
+    return rows.join(F.broadcast(session.createDataFrame(pa.table(columns))), ["file", "named_split"])
 
 
-def _named(given: Parquet, groups: Sequence[dict[str, Any]]) -> str:
+def _named(source: Parquet, groups: Sequence[dict[str, Any]]) -> str:
     """Name and fingerprint: not the one of a corpus in memory, which is made of bytes in order."""
-    content = repr([(group["split"] if given.column is None else "", group["code"]) for group in groups])
-    return f"{given.name}@{hashlib.sha256(content.encode()).hexdigest()[:12]}"
+    content = repr([(group["split"] if source.column is None else "", group["code"]) for group in groups])
+    return f"{source.name}@{hashlib.sha256(content.encode()).hexdigest()[:12]}"
