@@ -42,7 +42,10 @@ def overlap(folder: Path, ratios: Mapping[str, float], **options: Any) -> Path:
     """Shares and means of ratios; the part of a name before # is the dialogue."""
     keys, values = [(name,) for name in ratios], np.asarray(list(ratios.values()))
     dialogues = [name.partition("#")[0] for name in ratios]
-    numbers = {SHARE: Items.mean_of(keys, dialogues, (values > 0.8).astype(float)), MEAN: Items.mean_of(keys, dialogues, values)}
+    numbers = {
+        SHARE: Items.mean_of(keys, dialogues, (values > 0.8).astype(float)),
+        MEAN: Items.mean_of(keys, dialogues, values),
+    }
     return items_result(folder, numbers, **options)
 
 
