@@ -7,10 +7,10 @@ r"""The rows of every study that needs a GPU: packed here, made there by a queue
 
 `pack` reads the folders of published data, cleans DailyDialog, and joins consecutive messages of one speaker in Ubuntu
 IRC. `--site` is a folder of packages that the other machine lacks (`pip install --no-deps --target out/site nltk`).
-`run` makes the rows that neither the tables nor its folder of rows have, in the order of `QUEUE` (see row_queue.py); a
-number of seconds written into `out/rows/limit` replaces `--limit` while it runs. `merge` puts rows into the tables. A
-row that was made again replaces the older one, unless it was made again as a check. Either way `made_again.json` keeps
-the main numbers of both, and `again` prints how far two rows of one seed are apart.
+`run` makes the rows that neither the tables nor its folder of rows have, in the order of `QUEUE` (see row_queue.py);
+numbers written into `out/rows/limit` and `out/rows/workers` replace those options while it runs. `merge` puts rows into
+the tables. A row that was made again replaces the older one, unless it was made again as a check. Either way
+`made_again.json` keeps the main numbers of both, and `again` prints how far two rows of one seed are apart.
 
 The study of remaining depth needs two more archives, unpacked at the same place: `pack data/ out/pack --engagement`
 writes its corpora and MiniLM in half precision; `run corpora --encoder encoder` reads them.
@@ -64,12 +64,12 @@ FIRST = (  # of the 23: those with integration, static and dynamic, then the res
 
 
 def _trained(names: Iterable[str], seeds: Iterable[int], corpus: str = "dailydialog") -> Iterator[Job]:
-    place, samples = CORPORA[corpus]
+    file, samples = CORPORA[corpus]
     for seed in seeds:
         for name in names:
             preset = trained_variants.Variant.parse(name).preset
             yield Job(
-                "trained_variants", corpus, name, seed, ("{corpora}/" + place, "--epochs", "20"),
+                "trained_variants", corpus, name, seed, ("{corpora}/" + file, "--epochs", "20"),
                 kind=f"{corpus} {preset}", epochs=20, card_seconds=samples * CARD_SECONDS[preset], needs=PAIRED,
             )  # fmt: skip
 
@@ -185,7 +185,7 @@ def _keep_row(row: Row, table: Path) -> None:
 
 def _keep_check(row: Row, table: Path) -> None:
     """Two rows of one seed beside each other; the table keeps the first."""
-    older = next(one for one in side_by_side.read(table) if _key(one) == _key(row))
+    older = next(first for first in side_by_side.read(table) if _key(first) == _key(row))
     print(f"{table.name}: {' '.join(map(str, _key(row)))}, made as a check: {_differences(older, row)}")
     _keep_pair(table, older, row)
 
@@ -196,7 +196,7 @@ def _keep_pair(table: Path, older: Row, row: Row) -> None:
     numbers = {"first": main_numbers(older), "again": main_numbers(row)}
     validation = [older.get("validation", []), row.get("validation", [])]  # perplexity after each epoch
     again = table.with_name(AGAIN)
-    others = [one for one in side_by_side.read(again) if {key: one[key] for key in pair} != pair]
+    others = [other for other in side_by_side.read(again) if {key: other[key] for key in pair} != pair]
     side_by_side.keep([*others, {**pair, **numbers, "validation": validation}], again)
 
 
@@ -239,12 +239,12 @@ def rebuild(document: Path) -> None:
     """Write what the studies print between the marks of a document."""
     text = document.read_text(encoding="utf-8")
     for mark, command in TABLES.items():
-        place = re.compile(rf"(?<=<!-- {re.escape(mark)} -->\n).*?(?=<!-- end -->)", re.DOTALL)
-        if place.search(text):
+        between_marks = re.compile(rf"(?<=<!-- {re.escape(mark)} -->\n).*?(?=<!-- end -->)", re.DOTALL)
+        if between_marks.search(text):
             script, *options = command.split()
             whole = [sys.executable, str(HERE / script), *options]
             printed = subprocess.run(whole, check=True, capture_output=True, text=True).stdout
-            text = place.sub(printed.replace("\\", r"\\"), text, count=1)  # an empty place matches twice
+            text = between_marks.sub(printed.replace("\\", r"\\"), text, count=1)  # an empty place matches twice
     document.write_text(text, encoding="utf-8")
 
 

@@ -44,7 +44,7 @@ def _gather(data: Path, corpora: Path) -> None:
         sizes = ["--test", "1000", "--validation", "1000", "--seed", "0", "--out", clean, "--quiet"]
         subprocess.run([*map(str, (*command, *sizes))], check=True, stdout=subprocess.DEVNULL)
         zipfile.ZipFile(data / "ubuntu_irc" / "ubuntu_irc.zip").extractall(unpacked)
-        found = {
+        corpus_of_file = {
             "clean/corpus/corpus.parquet": load(clean / "corpus"),
             "dailydialog.parquet": load(data / "dailydialog"),
             "ubuntu_irc.parquet": merge_turns(load(unpacked)),
@@ -52,7 +52,7 @@ def _gather(data: Path, corpora: Path) -> None:
         for turns in (1, 3):
             (corpora / "clean" / f"pairs-{turns}").mkdir()
             shutil.copy(clean / f"pairs-{turns}" / "test.parquet", corpora / "clean" / f"pairs-{turns}")
-    for name, corpus in found.items():
+    for name, corpus in corpus_of_file.items():
         write(corpus, corpora / name, to="parquet", overwrite=True)
         print(name, corpus.splits, "test split", corpus.split("test").fingerprint, flush=True)
 
