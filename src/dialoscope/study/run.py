@@ -355,7 +355,7 @@ def planned(
         state = "would be skipped" if isinstance(lost, MissingExtraError) else "would fail"
         rows.append({"step": name, "corpus": "", "models": [], "dialogues": None, "state": f"{state}: {lost}"})
     if plan.against is not None:
-        problem = foreseen(plan).get("compared")
-        state = "to do" if problem is None else f"would fail: {problem}"
+        told = foreseen(plan).get("compared")
+        state = "to do" if told is None else f"would fail: {told}"
         rows.append({"step": "compared", "corpus": "", "models": [], "dialogues": None, "state": state})
     return rows
