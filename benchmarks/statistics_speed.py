@@ -150,7 +150,7 @@ def _texts(rng: np.random.Generator, count: int) -> Pairs:
     return Pairs(said, targets)
 
 
-def measure(runs: dict[str, Run], repeats: int) -> dict[str, Any]:
+def timed(runs: dict[str, Run], repeats: int) -> dict[str, Any]:
     """Time the implementations in turn; the first call of each is not counted, but shown with what it found."""
     first = {name: _timed(run) for name, run in runs.items()}
     seconds: dict[str, list[float]] = {name: [] for name in runs}
@@ -181,7 +181,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
-    found = {name: measure(runs, options.repeats) for name, runs in tasks(np.random.default_rng(0)).items()}
+    found = {name: timed(runs, options.repeats) for name, runs in tasks(np.random.default_rng(0)).items()}
     libraries = {name: version(name) for name in ("dialoscope", "numpy", "scipy", "numba", "sacrebleu")}
     about = {"resamples": RESAMPLES, "repeats": options.repeats, "limit_seconds": LIMIT_SECONDS}
     machine = {"cores": len(os.sched_getaffinity(0)), "python": platform.python_version(), **libraries}

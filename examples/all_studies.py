@@ -1,181 +1,341 @@
-r"""Every study that needs a GPU, from published data to rows.
+r"""The rows of every study that needs a GPU: packed here, made there by a queue, merged here.
 
-    python examples/all_studies.py gather data/ corpora/         # on any machine: Parquet files, DailyDialog cleaned
-    python examples/all_studies.py run corpora/ --limit 3000     # all of them, or some: run corpora/ leak probes
-    python examples/all_studies.py merge                         # rows into those that the tables are made of
+    python examples/all_studies.py pack ../shared/data out/pack --site out/site   # corpora, sources, one archive
+    tar -xJf studies.tar.xz -C /tmp/studies && cd /tmp/studies                    # on the machine with the GPU
+    PYTHONPATH=src:site python examples/all_studies.py run corpora --limit 1500   # a file for each row in out/rows
+    python examples/all_studies.py merge out/rows                                 # rows into tables, tables into docs
 
-`data/` holds a folder for each corpus as it is published, those without a training split too: they are dealt anew, a
-tenth of their dialogues for validation, a tenth for the test. Studies run side by side, the commands of one after each
-other; where a limit ends them, the same command goes on. Rows that the tables have are not made again: delete those
-that should be.
+`pack` reads the folders of published data, cleans DailyDialog, and joins consecutive messages of one speaker in Ubuntu
+IRC. `--site` is a folder of packages that the other machine lacks (`pip install --no-deps --target out/site nltk`).
+`run` makes the rows that neither the tables nor its folder of rows have, in the order of `QUEUE` (see row_queue.py); a
+number of seconds written into `out/rows/limit` replaces `--limit` while it runs. `merge` puts rows into the tables. A
+row that was made again replaces the older one, unless it was made again as a check. Either way `made_again.json` keeps
+the main numbers of both, and `again` prints how far two rows of one seed are apart.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
+import io
+import json
+import re
 import shutil
-import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
-import time
 import zipfile
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import row_queue
 import side_by_side
+import trained_variants
+from row_queue import Job
+from side_by_side import Row
 
 HERE = Path(__file__).parent
-PUBLISHED = (
-    "dailydialog",
-    "empathetic_dialogues",
-    "personachat",
-    "wizard_of_wikipedia",
-    "multiwoz21",
-    "multiwoz22_text",
-    "ubuntu_irc",
+ROOT = HERE.parent
+AGAIN = "made_again.json"
+ARCHIVE = "studies.tar.xz"
+PAIRED = ("dialogues",)  # rows of attention without their sums by dialogue are made again
+SEEDS = (1, 2)
+
+# --- The order of the rows --------------------------------------------------------------------------------------------
+
+# Expected card seconds of 20 epochs of the cleaned DailyDialog, until the queue knows better.
+CARD_SECONDS = {
+    "static": 45.0,
+    "static-ui": 50.0,
+    "dynamic": 90.0,
+    "dynamic-ui": 100.0,
+    "non-hier": 120.0,
+    "overlap-lstm": 60.0,
+    "overlap-transformer": 150.0,
+}
+CORPORA = {"dailydialog": ("clean/corpus", 1.0), "ubuntu": ("ubuntu_irc.parquet", 0.6)}  # and samples beside the first
+VARIANTS = trained_variants.GROUPS
+FIRST = (  # of the 23: those with integration, static and dynamic, then the rest
+    *(name for name in VARIANTS["paper"] if name.startswith("static-ui")),
+    *(name for name in VARIANTS["paper"] if name.startswith("dynamic+") or name == "dynamic"),
+    "dynamic+0.7-noloss",
 )
-DEALT = ("personachat", "wizard_of_wikipedia", "chitchat")
-SEEDS = "--seeds 0 1 2"
-CLEANED = " ".join(f"overlap-{kind}-cleaned-{turns}" for turns in (1, 3) for kind in ("lstm", "transformer"))
-ENGAGED = " ".join(f"{corpus}-h{n}" for corpus in ("dailydialog", "empathetic_dialogues", "mixture") for n in (0, 2, 3))
-LEAK = "leak_study.py {corpora}/dailydialog.parquet --cleaned {corpora}/clean"
-ENGAGE = "trained_engagement.py {corpora} --human {corpora}/human --encoder {encoder} --workers 4"
-TRAINED = {  # three at a time: with more, captured graphs of long contexts push each other out of a card's memory
-    "dailydialog": "trained_variants.py {corpora}/clean/corpus --name dailydialog --epochs 20 --workers 3",
-    "ubuntu": "trained_variants.py {corpora}/ubuntu_irc.parquet --name ubuntu --epochs 20 --workers 3",
-}
-PROBES = "probed_presets.py {corpora}/%s --epochs 12 --workers 8"
-STUDIES = {
-    "leak": (
-        f"{LEAK} --epochs 40 --variants overlap-lstm-original-1 overlap-transformer-original-1 --workers 2",
-        f"{LEAK} --epochs 14 --variants {CLEANED} --workers 4",
-    ),
-    "engage": (f"{ENGAGE} {SEEDS} --variants {ENGAGED} depth", f"{ENGAGE} --variants ablations"),
-    "probes": (
-        f"{PROBES % 'multiwoz22_text.parquet'} --annotated {{corpora}}/multiwoz21.parquet --name multiwoz {SEEDS}",
-        f"{PROBES % 'personachat.parquet'} --name personachat {SEEDS}",
-    ),
-    "presets": (f"{TRAINED['dailydialog']} --variants presets {SEEDS}",),
-    "das": tuple(f"{TRAINED['dailydialog']} --variants {which}" for which in ("paper", f"control {SEEDS}", "sweep")),
-    "das-ubuntu": tuple(f"{TRAINED['ubuntu']} --variants {which}" for which in ("paper", f"control {SEEDS}", "sweep")),
-}
 
 
-def gather(data: Path, corpora: Path) -> None:
-    """Every corpus as one Parquet file, DailyDialog also cleaned, and what people rated."""
-    from dialoscope.corpus import load, resplit, write
-
-    corpora.mkdir(parents=True, exist_ok=True)
-    for name in (*PUBLISHED, "chitchat"):
-        with tempfile.TemporaryDirectory() as unpacked:
-            for packed in (data / name).glob("*.zip"):
-                zipfile.ZipFile(packed).extractall(unpacked)
-            place = unpacked if any(Path(unpacked).iterdir()) else data / name
-            found = load(place if name in PUBLISHED else name)
-            if name in DEALT:
-                found = resplit(found, validation=len(found) // 10, test=len(found) // 10, seed=0)
-            write(found, corpora / f"{name}.parquet", to="parquet", overwrite=True)
-        print(name, found.splits, flush=True)
-    command = [sys.executable, "-m", "dialoscope", "overlap", "clean", str(data / "dailydialog"), "--threshold", "0.75"]
-    shutil.rmtree(corpora / "clean", ignore_errors=True)
-    sizes = ["--test", "1000", "--validation", "1000", "--seed", "0"]
-    subprocess.run([*command, *sizes, "--out", str(corpora / "clean"), "--quiet"], check=True)
-    shutil.copytree(data / "dailydialog_human", corpora / "human", dirs_exist_ok=True)
+def _trained(names: Iterable[str], seeds: Iterable[int], corpus: str = "dailydialog") -> Iterator[Job]:
+    place, samples = CORPORA[corpus]
+    for seed in seeds:
+        for name in names:
+            preset = trained_variants.Variant.parse(name).preset
+            yield Job(
+                "trained_variants", corpus, name, seed, ("{corpora}/" + place, "--epochs", "20"),
+                kind=f"{corpus} {preset}", epochs=20, card_seconds=samples * CARD_SECONDS[preset], needs=PAIRED,
+            )  # fmt: skip
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Studies side by side, until they end or their time does."""
-    if shutil.which("nvidia-cuda-mps-control"):  # several runs share a card well only so
+def _leaks(kind: str, epochs: int, seeds: Iterable[int]) -> Iterator[Job]:
+    options = "{corpora}/dailydialog.parquet", "--cleaned", "{corpora}/clean", "--epochs", str(epochs)
+    for seed in seeds:
+        for turns in (1,) if kind == "original" else (1, 3):
+            for preset in trained_variants.LEAKED:
+                seconds = epochs * (10.0 if preset == "overlap-lstm" else 14.0)
+                yield Job(
+                    "leak_study", "dailydialog", f"{preset}-{kind}-{turns}", seed, options,
+                    kind=f"leak {kind} {preset}", epochs=epochs, card_seconds=seconds,
+                    measuring_seconds=90.0, needs=("epochs",),
+                )  # fmt: skip
+
+
+def _engaged(names: Iterable[str]) -> Iterator[Job]:
+    options = "{corpora}", "--human", "{corpora}/human", "--encoder", "{encoder}"
+    for name in names:
+        variant = f"mixture-h{2 if name == 'flat' else 0}-{name}"
+        yield Job("trained_engagement", "engage", variant, 0, options, kind="engage", card_seconds=60.0)
+
+
+QUEUE: tuple[Job, ...] = (
+    *(replace(job, is_check=True) for job in _trained(["static+0.7"], [0])),
+    *_trained(FIRST, [0]),
+    *_trained(VARIANTS["paper"], [0]),
+    *_trained(VARIANTS["control"], SEEDS),
+    *_trained(VARIANTS["sweep"], [0]),
+    *_trained((*trained_variants.DISTRACTED, *trained_variants.LEAKED), (0, *SEEDS)),
+    *_trained(VARIANTS["paper"], [0], "ubuntu"),
+    *_trained(VARIANTS["control"], (0, *SEEDS), "ubuntu"),
+    *_leaks("original", 40, (0, *SEEDS)),
+    *_leaks("cleaned", 14, (0, *SEEDS)),
+    *_engaged(("max", "min", "human", "flat")),
+)
+
+
+# --- Pack -------------------------------------------------------------------------------------------------------------
+
+
+def pack(data: Path, out: Path, site: Path | None) -> None:
+    """Write one archive of the sources, the corpora, and packages that the other machine lacks."""
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        corpora = Path(folder) / "corpora"
+        _gather(data, corpora)
+        with tarfile.open(out / ARCHIVE, "w:xz", preset=9) as archive:
+            for part in ("src", "examples"):
+                archive.add(ROOT / part, part, filter=_without_compiled)
+            archive.add(corpora, "corpora")
+            if site is not None:
+                archive.add(site, "site", filter=_without_compiled)
+            _add_metadata(archive)
+    print(f"{out / ARCHIVE}: {(out / ARCHIVE).stat().st_size / 1e6:.1f} MB")
+
+
+def _gather(data: Path, corpora: Path) -> None:
+    """DailyDialog as published and cleaned, with the pairs of the leak study, and Ubuntu IRC, as Parquet."""
+    from dialoscope.corpus import load, merge_turns, write
+
+    (corpora / "clean" / "corpus").mkdir(parents=True)
+    with tempfile.TemporaryDirectory() as folder:
+        clean, unpacked = Path(folder) / "clean", Path(folder) / "ubuntu"
+        command = [sys.executable, "-m", "dialoscope", "overlap", "clean", data / "dailydialog", "--threshold", "0.75"]
+        sizes = ["--test", "1000", "--validation", "1000", "--seed", "0", "--out", clean, "--quiet"]
+        subprocess.run([*map(str, (*command, *sizes))], check=True, stdout=subprocess.DEVNULL)
+        zipfile.ZipFile(data / "ubuntu_irc" / "ubuntu_irc.zip").extractall(unpacked)
+        found = {
+            "clean/corpus/corpus.parquet": load(clean / "corpus"),
+            "dailydialog.parquet": load(data / "dailydialog"),
+            "ubuntu_irc.parquet": merge_turns(load(unpacked)),
+        }
+        for turns in (1, 3):
+            (corpora / "clean" / f"pairs-{turns}").mkdir()
+            shutil.copy(clean / f"pairs-{turns}" / "test.parquet", corpora / "clean" / f"pairs-{turns}")
+    for name, corpus in found.items():
+        write(corpus, corpora / name, to="parquet", overwrite=True)
+        print(name, corpus.splits, "test split", corpus.split("test").fingerprint, flush=True)
+
+
+def _without_compiled(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    return None if "__pycache__" in member.name or member.name.endswith((".pyc", ".egg-info")) else member
+
+
+def _add_metadata(archive: tarfile.TarFile) -> None:
+    """What an installed package says of itself; without it a bare folder of sources has no version."""
+    from dialoscope.record import version
+
+    text = f"Metadata-Version: 2.1\nName: dialoscope\nVersion: {version()}\n".encode()
+    member = tarfile.TarInfo(f"src/dialoscope-{version()}.dist-info/METADATA")
+    member.size = len(text)
+    archive.addfile(member, io.BytesIO(text))
+
+
+# --- Run --------------------------------------------------------------------------------------------------------------
+
+
+def run(arguments: argparse.Namespace) -> bool:
+    """Make the rows that are missing."""
+    if shutil.which("nvidia-cuda-mps-control"):  # several processes share a card well only so
         subprocess.run(["nvidia-cuda-mps-control", "-d"], capture_output=True)
-    arguments.rows.mkdir(parents=True, exist_ok=True)
-    end, begun = time.monotonic() + arguments.limit, list[subprocess.Popen[bytes]]()
-    share = 0.6 / len(arguments.studies)
-
-    def study(name: str) -> bool:
-        """Whether no command of it failed; one that its time ended did not."""
-        for number, command in enumerate(STUDIES[name]):
-            script, *options = command.format(corpora=arguments.corpora, encoder=arguments.encoder).split()
-            rows = arguments.rows / f"{Path(script).stem}-{name}-{number}.json"
-            places = ["--device", arguments.device, "--work", str(arguments.work / name), "--out", str(rows)]
-            whole = [sys.executable, str(HERE / script), *options, *places, "--share", str(share)]
-            begun.append(subprocess.Popen(whole, start_new_session=True))
-            try:
-                code = begun[-1].wait(max(0.0, end - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                return True
-            print(name, number, "ended" if not code else f"failed ({code})", flush=True)
-            if code:
-                return False
-        return True
-
-    with ThreadPoolExecutor(len(STUDIES)) as pool:
-        studies = [pool.submit(study, name) for name in arguments.studies]
-        try:
-            while not all(one.done() for one in studies):
-                time.sleep(min(arguments.tell, max(1.0, end - time.monotonic())))
-                standing = _standing(arguments.work)
-                print(f"{time.monotonic() - end + arguments.limit:.0f} s", *standing, sep="\n  ", flush=True)
-        finally:  # their time is up, or somebody broke off
-            for one in begun:
-                with suppress(ProcessLookupError):
-                    os.killpg(one.pid, signal.SIGKILL)
-    if not all(one.result() for one in studies):
-        sys.exit(1)
+    places = {"corpora": str(arguments.corpora), "encoder": arguments.encoder}
+    jobs = [
+        replace(job, options=tuple(option.format(**places) for option in job.options))
+        for job in dict.fromkeys(QUEUE)
+        if re.search(arguments.only, job.name)
+    ]
+    settings = row_queue.Settings(
+        arguments.rows,
+        arguments.work,
+        limit=arguments.limit,
+        workers=arguments.workers,
+        device=arguments.device,
+        options=tuple(arguments.options.split()),
+    )
+    return row_queue.Queue(jobs, settings, lambda line: print(line, flush=True)).run()
 
 
-def _standing(work: Path) -> list[str]:
-    """How far every run has come: the first columns of its log's last line."""
-    found = []
-    for log in sorted(work.glob("*/*/log.csv")):
-        with suppress(OSError, IndexError):  # a run that has ended takes its log with it, one that begins has none yet
-            found.append(f"{log.parent.name}: {','.join(log.read_text().split()[-1].split(',')[:4])}")
-    return found
+# --- Merge ------------------------------------------------------------------------------------------------------------
+
+SHOWN = {  # of two rows of one seed
+    "perplexity": ("perplexity", "value"),
+    "BLEU-2": ("bleu-2", "value"),
+    "perplexity with another's context": ("contexts", "other"),
+    "ratio of means, random-0.7": ("sets", "random-0.7", "das_ratio_of_means"),
+    "ratio of medians, random-0.7": ("sets", "random-0.7", "das_ratio_median"),
+    "History %": ("original", "history_percent"),
+}
+TABLES = {  # marks of docs/results.md
+    "presets": "trained_variants.py --table presets",
+    "das": "trained_variants.py --table das",
+    "das gains": "trained_variants.py --table gains",
+    "das medians": "trained_variants.py --table medians",
+    "das paired": "trained_variants.py --table paired",
+    "made again": "all_studies.py again",
+    "leak curves": "leak_study.py --table curves",
+    "memorised": "leak_study.py --table memorised",
+    "leak cleaned": "leak_study.py --table cleaned",
+    "engage depth": "trained_engagement.py --table depth",
+    "engage people": "trained_engagement.py --table people",
+    "engage ablations": "trained_engagement.py --table ablations",
+}
 
 
-def merge(rows: Path) -> None:
-    """Put rows into the files that tables are made of; a row made again takes the place of the older one."""
-    for path in sorted(rows.glob("*.json")):
-        table = HERE / f"{path.stem.split('-')[0]}.json"
-        known = {_key(row): row for row in side_by_side.read(table)}
-        new = {_key(row): row for row in side_by_side.read(path)}
-        side_by_side.keep([*(known | new).values()], table)
-        print(f"{table.name}: {len(new.keys() - known.keys())} new rows, {len(new.keys() & known.keys())} made again")
+def merge(rows: Path, tables: Path, document: Path) -> None:
+    """Put rows into the tables, say how rows made again differ, and write the tables into the document."""
+    for path in sorted(rows.glob("*--*.json")):
+        study, *_, last = path.stem.split("--")
+        row = side_by_side.read_row(path)
+        if last == "again":
+            _keep_check(row, tables / f"{study}.json")
+        else:
+            _keep_row(row, tables / f"{study}.json")
+    if document.exists():
+        rebuild(document)
 
 
-def _key(row: side_by_side.Row) -> tuple[str, str, int]:
+def _keep_row(row: Row, table: Path) -> None:
+    known = {_key(older): older for older in side_by_side.read(table)}
+    older = known.get(_key(row))
+    name = " ".join(map(str, _key(row)))
+    print(f"{table.name}: {name}, {'new' if older is None else 'made again: ' + _differences(older, row)}")
+    if older is not None and older != row:
+        _keep_pair(table, older, row)
+    known[_key(row)] = row
+    side_by_side.keep([*known.values()], table)
+
+
+def _keep_check(row: Row, table: Path) -> None:
+    """Two rows of one seed beside each other; the table keeps the first."""
+    older = next(one for one in side_by_side.read(table) if _key(one) == _key(row))
+    print(f"{table.name}: {' '.join(map(str, _key(row)))}, made as a check: {_differences(older, row)}")
+    _keep_pair(table, older, row)
+
+
+def _keep_pair(table: Path, older: Row, row: Row) -> None:
+    """What two rows of one seed have found, for the table of rows made twice."""
+    pair = {"study": table.stem, "corpus": row["corpus"], "variant": row["variant"], "seed": row["seed"]}
+    numbers = {"first": main_numbers(older), "again": main_numbers(row)}
+    validation = [older.get("validation", []), row.get("validation", [])]  # perplexity after each epoch
+    again = table.with_name(AGAIN)
+    others = [one for one in side_by_side.read(again) if {key: one[key] for key in pair} != pair]
+    side_by_side.keep([*others, {**pair, **numbers, "validation": validation}], again)
+
+
+def _key(row: Row) -> tuple[str, str, int]:
     return row["corpus"], row["variant"], row["seed"]
 
 
+def main_numbers(row: Row) -> dict[str, float]:
+    """What two rows of one seed are compared by."""
+    numbers = {}
+    for name, keys in SHOWN.items():
+        value: Any = row
+        for key in keys:
+            value = value.get(key) if isinstance(value, dict) else None
+        if value is not None:
+            numbers[name] = float(value)
+    return numbers
+
+
+def _differences(older: Row, row: Row) -> str:
+    before, now = main_numbers(older), main_numbers(row)
+    return ", ".join(f"{name} {before[name]:.4g} -> {now[name]:.4g}" for name in now if name in before) or "no numbers"
+
+
+def again_table(pairs: list[Row]) -> str:
+    """Rows made twice from one seed: each number of the first, of the second, and the difference."""
+    names = [name for name in SHOWN if any(name in pair["first"] for pair in pairs)]
+    lines = [f"| corpus | variant | seed | {' | '.join(names)} |", "|---|---|--:|" + "--:|" * len(names)]
+    for pair in pairs:
+        cells = [pair["corpus"], pair["variant"], str(pair["seed"])]
+        for name in names:
+            first, again = pair["first"].get(name), pair["again"].get(name)
+            is_known = first is not None and again is not None
+            cells.append(f"{first:.2f}, {again:.2f} ({100 * (again / first - 1):+.1f} %)" if is_known else "–")
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def rebuild(document: Path) -> None:
+    """Write what the studies print between the marks of a document."""
+    text = document.read_text(encoding="utf-8")
+    for mark, command in TABLES.items():
+        place = re.compile(rf"(?<=<!-- {re.escape(mark)} -->\n).*?(?=<!-- end -->)", re.DOTALL)
+        if place.search(text):
+            script, *options = command.split()
+            whole = [sys.executable, str(HERE / script), *options]
+            printed = subprocess.run(whole, check=True, capture_output=True, text=True).stdout
+            text = place.sub(printed.replace("\\", r"\\"), text, count=1)  # an empty place matches twice
+    document.write_text(text, encoding="utf-8")
+
+
 def main() -> None:
-    """Gather, run or merge."""
+    """Pack, run, merge, or print the table of rows made twice."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(dest="verb", required=True)
-    verb = verbs.add_parser("gather")
-    verb.add_argument("data", type=Path)
+    verb = verbs.add_parser("pack", help="corpora and sources as one archive")
+    verb.add_argument("data", type=Path, help="the folder of published data")
+    verb.add_argument("out", type=Path)
+    verb.add_argument("--site", type=Path, help="packages that the other machine lacks")
+    verb = verbs.add_parser("run", help="make the rows that are missing")
     verb.add_argument("corpora", type=Path)
-    verb = verbs.add_parser("run")
-    verb.add_argument("corpora", type=Path)
-    verb.add_argument("studies", nargs="*", default=list(STUDIES), help=f"of {', '.join(STUDIES)}")
     verb.add_argument("--limit", type=float, default=1e6, help="seconds")
-    verb.add_argument("--tell", type=float, default=60.0, help="seconds between lines that say how far runs are")
-    verb.add_argument("--device", default="auto")
+    verb.add_argument("--workers", type=int, default=6, help="rows that train at the same time")
+    verb.add_argument("--only", default="", help="a regular expression of names: study--corpus--variant--seed")
+    verb.add_argument("--options", default="", help="added to every study's command: --padded")
+    verb.add_argument("--device", default="cuda")
     verb.add_argument("--encoder", default="minilm", help="that engagement is tuned on")
     verb.add_argument("--work", type=Path, default=Path("out/runs"), help="where checkpoints go")
     verb.add_argument("--rows", type=Path, default=Path("out/rows"))
-    verb = verbs.add_parser("merge")
-    verb.add_argument("--rows", type=Path, default=Path("out/rows"))
+    verb = verbs.add_parser("merge", help="rows into tables, tables into docs/results.md")
+    verb.add_argument("rows", type=Path)
+    verbs.add_parser("again", help="rows made twice from one seed")
     arguments = parser.parse_args()
-    if arguments.verb == "gather":
-        gather(arguments.data, arguments.corpora)
+    if arguments.verb == "pack":
+        pack(arguments.data, arguments.out, arguments.site)
     elif arguments.verb == "merge":
-        merge(arguments.rows)
-    elif unknown := set(arguments.studies) - set(STUDIES):
-        parser.error(f"'{sorted(unknown)[0]}' is no study; there are {', '.join(STUDIES)}")
-    else:
-        run(arguments)
+        merge(arguments.rows, HERE, ROOT / "docs" / "results.md")
+    elif arguments.verb == "again":
+        print(again_table(json.loads((HERE / AGAIN).read_text())))
+    elif not run(arguments):
+        sys.exit(1)
 
 
 if __name__ == "__main__":

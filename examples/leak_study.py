@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import re
 import statistics
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import compress
@@ -81,6 +82,7 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
         validate=None if is_clean is None else _curve(data.split("test"), int(turns), is_clean),
         resume=True,
     )
+    began = side_by_side.begin_measuring(arguments, name, seed)
     models = {one: load_model(out / one, device=arguments.device) for one in CHECKPOINTS}
     answers = {one: _answers(model, data.split("test"), int(turns)) for one, model in models.items()}
     if is_clean is None:
@@ -100,9 +102,10 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
         "scores": {one: {part: _scored(*some, kept) for part, kept in parts.items()} for one, some in answers.items()},
     }
     if is_clean is None:
-        return row
+        return {**row, "measuring_seconds": time.monotonic() - began}
     curves = {part: side_by_side.logged(out / "log.csv", f"bleu_2_{part}") for part in ("all", "clean")}
-    return {**row, "curves": curves, "memorised": memorised(data, int(turns), answers["last"], is_clean)}
+    learnt_by_heart = memorised(data, int(turns), answers["last"], is_clean)
+    return {**row, "curves": curves, "memorised": learnt_by_heart, "measuring_seconds": time.monotonic() - began}
 
 
 def _is_clean(data: Corpus, turns: int) -> list[bool]:

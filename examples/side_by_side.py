@@ -21,6 +21,7 @@ from threading import Event, Lock
 from typing import Any
 
 Row = dict[str, Any]  # with the keys corpus, variant and seed
+MEASURING = ".measuring"  # ends the name of the file that says so
 ATTEMPTS, PAUSE = 3, 5.0  # a card that many runs share can refuse one
 
 
@@ -37,6 +38,7 @@ def add_options(parser: argparse.ArgumentParser, rows: Path) -> None:
     parser.add_argument(
         "--share", type=float, default=0.6, help="of a card's memory, for captured graphs of all workers"
     )
+    parser.add_argument("--padded", action="store_true", help="compute the steps after a response's end, too")
     parser.add_argument("--begin-within", type=float, default=1e9, help="seconds after which no run is begun")
     parser.add_argument("--work", type=Path, default=Path("out/runs"), help="where checkpoints go")
     parser.add_argument("--out", type=Path, default=rows)
@@ -53,10 +55,13 @@ def run(
 ) -> None:
     """Make the rows that are missing, so many at a time; begin none after the given time, or once a run gave up."""
     if arguments.one:
-        from dialoscope.model import graphs
+        from dialoscope.model import graphs, recurrence
 
         graphs.SHARE_OF_MEMORY = arguments.share / arguments.workers  # each keeps to its part of the card
+        graphs.CAPTURES_WITHOUT_GRADIENTS = False
+        recurrence.SKIPS_ENDED_ROWS = not arguments.padded
         print(json.dumps(make(arguments, arguments.one[0], int(arguments.one[1]))))
+        print(f"{graphs.captured} runs captured, {graphs.dropped} dropped for want of memory", file=sys.stderr)
         return
     if arguments.settings and arguments.out == rows:
         sys.exit("Changed settings are a trial: give --out, so that its rows do not pass for the study's.")
@@ -71,7 +76,9 @@ def run(
             return False
         with lock:
             keep([*read(arguments.out), row], arguments.out)
-        shutil.rmtree(folder(arguments, *one))
+        training = folder(arguments, *one)
+        shutil.rmtree(training)
+        training.with_name(f"{training.name}{MEASURING}").unlink(missing_ok=True)
         print(*one, told(row), round(row["seconds"]), flush=True)
         return True
 
@@ -85,9 +92,29 @@ def folder(arguments: argparse.Namespace, name: str, seed: int) -> Path:
     return Path(arguments.work / f"{arguments.name}-{name}-{seed}")
 
 
+def begin_measuring(arguments: argparse.Namespace, name: str, seed: int) -> float:
+    """Say that a run's training has ended, for whoever waits for the card; the time is given back."""
+    training = folder(arguments, name, seed)
+    training.with_name(f"{training.name}{MEASURING}").touch()
+    return time.monotonic()
+
+
+def note_parts(began: float, marks: dict[str, float]) -> None:
+    """Say what measuring spent its time on, from the times at which its parts ended."""
+    starts = [began, *marks.values()]
+    seconds = (f"{name} {end - start:.0f} s" for (name, end), start in zip(marks.items(), starts, strict=False))
+    print(f"measuring: {', '.join(seconds)}", file=sys.stderr)
+
+
 def read(rows: Path) -> list[Row]:
     """The rows that are there."""
     return json.loads(rows.read_text()) if rows.exists() else []
+
+
+def read_row(path: Path) -> Row:
+    """The one row that a file holds."""
+    row: Row = json.loads(path.read_text())
+    return row
 
 
 def keep(rows: Any, path: Path) -> None:

@@ -138,6 +138,8 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
         human=rated.selection,
         resume=True,
     )
+    began = side_by_side.begin_measuring(arguments, name, seed)
+    measures = measured(result.predictor, tests, rated, None if "human" in words else everything)
     return {
         **row,
         "recipe": recipe.to_dict(),
@@ -147,7 +149,8 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
             {"step": one.step, "validation": one.validation, "pearson": one.pearson, "human": one.human}
             for one in result.history
         ],
-        **measured(result.predictor, tests, rated, None if "human" in words else everything),
+        **measures,
+        "measuring_seconds": time.monotonic() - began,
     }
 
 

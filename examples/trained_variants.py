@@ -31,6 +31,7 @@ import math
 import os
 import re
 import statistics
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -54,6 +55,7 @@ SMALL = {
 }
 SMALL_EPOCHS = 12  # six are too few: which rate a variant has reached then decides its perplexity (docs/log.md)
 CONTEXT_TOKENS = 192
+MEASURED_AT_ONCE = 128  # contexts; with 256, rows measured beside seven that train ran out of a card's memory
 PAPER = Path(__file__).with_name("trained_variants_paper.json")  # its Table 3: Ubuntu, one seed
 COPIED = "dynamic-ui+0.7"  # its random cells are those of `non-hier`, in Table 4 to the digit
 RANDOM = ("random-0.5", "random-0.7", "random-1.0")
@@ -135,10 +137,11 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
         transform=InsertDistractions(what.insert) if what.insert else None,
         extra_loss=AttentionLoss(what.weight, what.reduction) if what.reduction and what.insert else None,
     )
+    began = side_by_side.begin_measuring(arguments, name, seed)
     torch.set_float32_matmul_precision("high")  # a GPU that others train on is not to be kept for full precision
-    model = load_model(out / "best", device=arguments.device, batch_size=256)
+    model = load_model(out / "best", device=arguments.device, batch_size=MEASURED_AT_ONCE)
     test = data.split("test")
-    return {
+    row = {
         "corpus": arguments.name,
         "variant": name,
         "seed": seed,
@@ -150,10 +153,16 @@ def trained(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, An
         "losses": side_by_side.logged(out / "log.csv", "loss"),
         "validation": side_by_side.logged(out / "log.csv", "perplexity"),
         "seconds": result.seconds,
-        **said(model, test),
-        "contexts": without_context(model, test),
-        **looked(model, data, attention=settings.attention),
     }
+    marks = {"load": time.monotonic()}
+    row |= said(model, test)
+    marks["responses"] = time.monotonic()
+    row["contexts"] = without_context(model, test)
+    marks["contexts"] = time.monotonic()
+    row |= looked(model, data, attention=settings.attention)
+    marks["attention"] = time.monotonic()
+    side_by_side.note_parts(began, marks)
+    return {**row, "measuring_seconds": time.monotonic() - began}
 
 
 def said(model: Any, test: Any) -> dict[str, Any]:

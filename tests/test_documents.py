@@ -159,10 +159,20 @@ def test_the_table_of_the_chat_model_is_what_the_study_prints() -> None:
 
 @pytest.mark.parametrize(
     ("mark", "table"),
-    [("presets", "presets"), ("das", "das"), ("das gains", "gains"), ("das medians", "medians")],
+    [
+        ("presets", "presets"),
+        ("das", "das"),
+        ("das gains", "gains"),
+        ("das medians", "medians"),
+        ("das paired", "paired"),
+    ],
 )
 def test_the_tables_of_trained_variants_are_those_committed(mark: str, table: str) -> None:
     check_shown("results.md", mark, ROOT / "examples" / "trained_variants.py", "--table", table)
+
+
+def test_the_table_of_rows_made_twice_is_that_committed() -> None:
+    check_shown("results.md", "made again", ROOT / "examples" / "all_studies.py", "again")
 
 
 def test_the_speeds_of_the_join_are_those_committed() -> None:

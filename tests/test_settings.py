@@ -167,9 +167,9 @@ def test_a_message_of_a_table_says_where_it_is() -> None:
 
 def test_settings_of_another_question_are_refused() -> None:
     with pytest.raises(UsageError, match=r"^settings takes Example, found BaseSettings\.$"):
-        with_options(BaseSettings(), Example, {})  # type: ignore[type-var]
+        with_options(BaseSettings(), Example, {})
     with pytest.raises(UsageError, match=r"^settings takes Example, found dict\.$"):
-        with_options({"limit": 3}, Example, {})  # type: ignore[type-var]
+        with_options({"limit": 3}, Example, {})  # type: ignore[arg-type]
 
 
 def test_keywords_change_the_settings_that_are_given() -> None:

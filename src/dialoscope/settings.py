@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
-from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -62,8 +61,9 @@ class BaseSettings:
     """Checks every value against its type and limits; the same message for command line, TOML and Python."""
 
     def __post_init__(self) -> None:
+        types = types_of(type(self))
         for name, each in options_of(type(self)).items():
-            check(name, getattr(self, name), types_of(type(self))[name], each)
+            check(name, getattr(self, name), types[name], each)
         self.check()
 
     def check(self) -> None:
@@ -119,16 +119,22 @@ def with_options(settings: Settings | None, kind: type[Settings], options: Mappi
     return replace(settings or kind(), **values)
 
 
-@cache
 def options_of(kind: type) -> dict[str, Option]:
     """The options of a settings class by name."""
-    return {each.name: each.metadata["option"] for each in fields(kind)}
+    if kind not in _OPTIONS:
+        _OPTIONS[kind] = {each.name: each.metadata["option"] for each in fields(kind)}
+    return _OPTIONS[kind]
 
 
-@cache
 def types_of(kind: type) -> dict[str, Any]:
     """The types of a settings class by name."""
-    return get_type_hints(kind)
+    if kind not in _TYPES:
+        _TYPES[kind] = get_type_hints(kind)
+    return _TYPES[kind]
+
+
+_OPTIONS: dict[type, dict[str, Option]] = {}
+_TYPES: dict[type, dict[str, Any]] = {}
 
 
 def default_of(kind: type[BaseSettings], name: str) -> Any:

@@ -315,8 +315,8 @@ def test_two_sides_may_be_records_or_a_corpus(file: File) -> None:
 
 
 def test_several_files_of_a_side_are_read_whole(file: File) -> None:
-    sides = {"train": [file("train.jsonl", HI), file("valid.jsonl", HI * 2)], "test": [file("x.jsonl", HI)]}
-    assert load(**sides).splits == {"train": 3, "test": 1}
+    train, test = [file("train.jsonl", HI), file("valid.jsonl", HI * 2)], [file("x.jsonl", HI)]
+    assert load(train=train, test=test).splits == {"train": 3, "test": 1}
 
 
 def test_of_a_folder_with_splits_a_side_takes_its_own(file: File) -> None:

@@ -15,7 +15,7 @@ import pytest
 from tests.distract.fakes import Fake, words
 
 from dialoscope.corpus import Corpus, Dialogue, Turn, generate
-from dialoscope.distract import AttentionResult, make_sets, measure
+from dialoscope.distract import AttentionResult, behave, influence, make_sets, measure
 from dialoscope.distract.result import (
     CUT,
     NO_DISTRACTION,
@@ -463,3 +463,14 @@ def test_equal_ratios_of_models_that_look_away_differently_are_not_found_differe
         (found,) = compared(rows, Origin("c@1"))
         rejected += found.comparison.p_value is not None and found.comparison.p_value < 0.05
     assert rejected <= 13  # of 100 at a level of 5 %; randomisation rejects most of them
+
+
+@pytest.mark.parametrize("question", [measure, influence, behave])
+def test_dialogues_without_a_response_give_no_number_and_a_reason(question: Any, tmp_path: Path) -> None:
+    prompts = [Dialogue((Turn("user", f"question {n}"),), id=f"t{n}", split="test") for n in range(3)]
+    training = [dialogue for dialogue in generate(dialogues=30, seed=3) if dialogue.split == "train"]
+    result = question(Corpus.of([*training, *prompts], name="prompts"), models={"m": Fake()}, sets=["random-1.0"])
+    assert result.scores() and all(score.value is None and score.reason for score in result.scores().values())
+    assert {verdict.level for verdict in result.verdicts()} == {"not_measurable"}
+    again = type(result).load(result.save(tmp_path / "run"))
+    assert again.to_dict() == result.to_dict()

@@ -208,9 +208,7 @@ def test_a_saved_result_is_the_same_when_it_is_loaded(predictor: Callable[..., P
     found = depth(TALKS, models={"mine": predictor(), "org/other": predictor(history=2)}, limit=9)
     loaded = DepthResult.load(found.save(tmp_path / "out"))
     assert loaded.to_dict() == found.to_dict() == json.loads(json.dumps(found.to_dict()))
-    assert [block.to_dict() for block in loaded.section().blocks] == [
-        block.to_dict() for block in found.section().blocks
-    ]
+    assert loaded.section().blocks == found.section().blocks
     assert loaded.example() == found.example() != ""
     assert loaded.parts == {"train": 12, "test": 9}
     assert repr(loaded).startswith("<DepthResult made: mine predicts remaining depth with a squared error")

@@ -197,7 +197,7 @@ def test_another_system_whose_file_has_other_dialogues_is_refused(tmp_path: Path
         lines = [json.dumps({"dialogue_id": one, "response": "yes"}) for one in ids]
         paths[name] = tmp_path / f"{name}.jsonl"
         paths[name].write_text("\n".join(lines), encoding="utf-8")
-    columns = {"column": "response", "reference_column": "dialogue_id"}
+    columns: dict[str, Any] = {"column": "response", "reference_column": "dialogue_id"}
     with pytest.raises(UsageError, match=r"line 2 is dialogue 'a' in .*said\.jsonl.* and 'b' in .*other\.jsonl"):
         measure(paths["said"], paths["said"], against={"other": paths["other"]}, **columns)
 
@@ -253,7 +253,7 @@ def test_a_result_comes_back_from_its_folder(result: MetricsResult, tmp_path: Pa
     assert again.comparisons.keys() == result.comparisons.keys()
     for name, compared in result.comparisons["other/system"].items():
         assert again.comparisons["other/system"][name].to_dict() == compared.to_dict()
-    assert again.section().to_dict()["blocks"] == result.section().to_dict()["blocks"]
+    assert again.section().blocks == result.section().blocks
     assert again.settings == result.settings
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from dialoscope.errors import UsageError
-from dialoscope.metrics import Comparison, Options, Pairs, Resampling, compare_means, correct, holm, measure
+from dialoscope.metrics import Comparison, Options, Pairs, Resampling, compare_means, correct, holm
 from dialoscope.metrics.paired import compare, paired_bootstrap, smallest_p_value
+from dialoscope.metrics.score import statistics_of
 from dialoscope.metrics.statistic import Clusters, FloatArray, IntArray, Sums, mean_of, ratio
 
 OURS = np.array([3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0])
@@ -197,7 +198,7 @@ def test_statistics_over_different_dialogues_cannot_be_compared() -> None:
 
 
 def test_a_metric_that_cannot_be_bootstrapped_says_what_to_do() -> None:
-    statistic = measure(Pairs(["a", "b"], ["", ""]), ["distinct-1"], Options())["distinct-1"]
+    statistic = statistics_of(Pairs(["a", "b"], ["", ""]), ["distinct-1"], Options())["distinct-1"]
     with pytest.raises(UsageError, match="randomisation"):
         paired_bootstrap(statistic, statistic, rounds=10, rng=np.random.default_rng(0))
 

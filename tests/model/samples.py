@@ -50,7 +50,7 @@ def batch_of(*given: Sample) -> Batch:
 
 
 def save_model(folder: Path, name: str) -> Path:
-    """A tiny untrained model of a preset, saved as `dialoscope train` saves its own; it knows words of the concierge."""
+    """A tiny untrained model of a preset, as `dialoscope train` saves it; it knows words of the concierge."""
     texts = [turn.text for dialogue in generate(dialogues=20, seed=5) for turn in dialogue.turns]
     vocabulary = Vocabulary.of(texts, size=200)
     structure = replace(tiny(name), vocabulary=len(vocabulary))

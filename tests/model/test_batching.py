@@ -28,7 +28,7 @@ SMALL = corpus(["a b", "c", "d d d"], ["b", "a"])
 
 
 def shown(batch: Batch) -> dict[str, object]:
-    return {name: tensor.tolist() for name, tensor in vars(batch).items()}
+    return {name: value if name == "steps" else value.tolist() for name, value in vars(batch).items()}
 
 
 def test_a_batch_by_hand() -> None:
@@ -41,6 +41,8 @@ def test_a_batch_by_hand() -> None:
         "is_distraction": [[True, False], [False, False]],
         "response": [[2, 6, 3, 0, 0], [2, 5, 6, 7, 3]],
         "response_length": [2, 4],
+        "real_places": [0, 1, 4, 5, 6, 7],
+        "steps": (2, 4),
     }
 
 

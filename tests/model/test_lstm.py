@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from dialoscope.model import lstm
+from dialoscope.model import lstm, recurrence
 from dialoscope.model.lstm import LSTM, State
-from dialoscope.model.recurrence import Computed, Given, in_segments, recur
+from dialoscope.model.recurrence import Computed, Given, in_segments, recur, without_ended_rows
 
 
 def library_twin(ours: LSTM) -> torch.nn.LSTM:
@@ -110,6 +110,46 @@ def test_segments_give_what_the_whole_gives(size: int) -> None:
     for done in (recur(given), in_segments(given, size)):
         found.append(values_and_gradients(done, real, pulls, made))
     for whole, parts in zip(*found, strict=True):
+        torch.testing.assert_close(parts, whole, atol=1e-12, rtol=1e-9)
+
+
+@pytest.mark.parametrize("attention", ["none", "dot", "additive"])
+@pytest.mark.parametrize("size", [2, 4, 16])
+def test_skipping_ended_rows_changes_nothing_that_counts(
+    size: int, attention: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Values and gradients, where most rows end early and padding goes on beyond the longest."""
+    monkeypatch.setattr(recurrence, "LEAST_ROWS", 1)
+    torch.manual_seed(0)
+    layers, steps, batch, width, places, length = 3, 11, 6, 4, 5, [1, 9, 3, 4, 1, 2]
+
+    def made(*shape: int) -> Tensor:
+        return torch.randn(shape, dtype=torch.float64, requires_grad=True)
+
+    inputs, weight, bias = made(steps, batch, 4 * width), made(layers, 4 * width, 2 * width), made(layers, 4 * width)
+    hidden, cell = made(layers, batch, width), made(layers, batch, width)
+    drop = torch.rand(layers - 1, steps, batch, width, dtype=torch.float64)
+    given = Given(inputs, weight, bias, hidden, cell, torch.tensor(length), drop)
+    asked = [inputs, weight, bias, hidden, cell]
+    if attention != "none":
+        is_real = torch.arange(places) < torch.tensor([5, 1, 3, 4, 2, 5])[:, None]
+        memory, context = made(batch, places, width), made(batch, width)
+        given, asked = given._replace(memory=memory, is_real=is_real, context=context), [*asked, memory, context]
+    if attention == "additive":
+        scoring = made(batch, places, width), made(width, width), made(width)
+        given = given._replace(keys=scoring[0], query=scoring[1], score=scoring[2])
+        asked = [*asked, *scoring]
+    real = (torch.arange(steps)[:, None] < given.length)[..., None]
+    shapes = (steps, batch, width), *((layers, batch, width),) * 2, (steps, batch, width), (steps, batch, places)
+    pulls = [made(*shape).detach() for shape in shapes]
+    results = []
+    for done in (recur(given), without_ended_rows(given, tuple(length), size)):
+        values = [done.hidden * real, done.last_hidden, done.last_cell]
+        if done.context is not None and done.log_attention is not None:
+            values += [done.context * real, done.log_attention.exp() * real]
+        pulled = torch.stack([(value * pull).sum() for value, pull in zip(values, pulls, strict=False)]).sum()
+        results.append([*values, *torch.autograd.grad(pulled, asked)])
+    for whole, parts in zip(*results, strict=True):
         torch.testing.assert_close(parts, whole, atol=1e-12, rtol=1e-9)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from dialoscope.record import Origin, Score
 from dialoscope.report import (
+    Card,
     Chart,
     Column,
     Fact,
@@ -16,7 +17,6 @@ from dialoscope.report import (
     ShownTurn,
     Table,
     Transcript,
-    Verdict,
     charts,
 )
 
@@ -60,7 +60,7 @@ def section_of(text: str, anchor: str = "all") -> Section:
             Transcript(turns, text, text, shade=text, outline=text, mark=text),
         ],
         lead=text,
-        verdict=Verdict(text, score, "warn", ".1%"),
+        verdict=Card(text, score, "cannot_tell", ".1%"),
         origin=Origin(corpus="demo@0123456789ab", settings={"note": text, "folds": (1, 2)}, seed=7, version="0.1.0"),
     )
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -8,8 +9,9 @@ from hypothesis import strategies as st
 
 from dialoscope.corpus.dialogue import Corpus, Dialogue, Turn
 from dialoscope.corpus.summary import summarise
+from dialoscope.instruments import load_result
 from dialoscope.report import Chart, Facts, Section, Table, Transcript
-from dialoscope.report.corpus import EXAMPLE_TURNS, examples_of, length_bins, section_of
+from dialoscope.report.corpus import EXAMPLE_TURNS, CorpusResult, describe, examples_of, length_bins, section_of
 
 IGNORED = {"/home/ada/demo/readme.txt": "not a dialogue file", "/home/ada/demo/notes/todo.txt": "empty"}
 
@@ -34,10 +36,19 @@ def _table(section: Section, name: str) -> Table:
     return next(table for table in section.tables if table.name == name)
 
 
-def test_the_verdict_counts_dialogues_turns_and_splits(shown: Section) -> None:
-    assert shown.verdict is not None
-    assert (shown.verdict.number, shown.verdict.headline) == (3, "dialogues, 9 turns in 2 splits")
-    assert shown.verdict.level == "info"
+def test_a_description_judges_nothing_and_says_how_much_there_is(shown: Section) -> None:
+    assert shown.verdict is None
+    assert shown.lead.startswith("3 dialogues, 9 turns in 2 splits, read as ")
+
+
+def test_a_description_is_a_result_that_is_saved_and_loaded_whole(corpus: Corpus, tmp_path: Path) -> None:
+    described = describe(corpus)
+    loaded = load_result(described.save(tmp_path / "d"))
+    assert isinstance(loaded, CorpusResult)
+    assert loaded.to_dict() == described.to_dict()
+    assert loaded.section().blocks == described.section().blocks
+    assert (described.scores(), described.verdicts(), dict(described.parts)) == ({}, [], dict(corpus.splits))
+    assert repr(described) == f"<CorpusResult {described.section().lead}>"
 
 
 def test_the_tiles_count_dialogues_turns_speakers_and_words(shown: Section) -> None:
@@ -96,8 +107,7 @@ def test_the_origin_names_the_corpus_and_its_fingerprint(corpus: Corpus, shown: 
 
 def test_a_corpus_without_dialogues_has_a_section_too() -> None:
     shown = section_of(summarise(Corpus.of([])))
-    assert shown.verdict is not None
-    assert shown.verdict.headline == "dialogues, 0 turns in 0 splits"
+    assert shown.lead == "0 dialogues, 0 turns in 0 splits, read as python."
 
 
 def test_a_long_tail_shares_the_last_bin() -> None:

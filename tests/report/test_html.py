@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialoscope.record import Origin, Score
-from dialoscope.report import Chart, Column, Fact, Facts, Prose, Section, Table, Verdict, render
+from dialoscope.report import Card, Chart, Column, Fact, Facts, Part, Prose, Section, Table, render
 from dialoscope.report.html import _in_script
+from dialoscope.report.verdict import Level
 
 VOID = {"meta", "link", "wbr", "br", "img", "input", "hr"}
 
@@ -155,9 +156,9 @@ def test_contents_are_left_out_where_there_is_one_thing_to_read() -> None:
 
 
 def test_a_verdict_is_told_in_words_as_well_as_in_colour() -> None:
-    section = Section("Overlap", "overlap", "", [], verdict=Verdict("of the test set leaks", 0.2315, "bad", ".2%"))
+    section = Section("Overlap", "overlap", "", [], verdict=Card("of the test set leaks", 0.2315, "concern", ".2%"))
     words = " ".join(text.strip() for text in Page(render("x", [section])).texts if text.strip())
-    assert "Problem : 23.15% of the test set leaks Overlap" in words
+    assert "Concern : 23.15% of the test set leaks Overlap" in words
 
 
 def test_the_signature_of_each_section_is_in_the_records() -> None:
@@ -192,16 +193,17 @@ def test_a_table_without_rows_says_so() -> None:
 
 def test_a_card_names_every_part_with_its_number_and_its_level() -> None:
     score = Score(1.5, 40, (1.25, 1.75))
-    parts = {"base": Verdict("times", score, "bad", ".2f"), "<ours>": Verdict("times", 0.5, "good", ".2f")}
-    page = Page(render("x", [Section("Distraction", "d", "", [], verdict=Verdict.of(parts))]))
+    parts = [Part("base", score, "concern"), Part("<ours>", 0.5, "good")]
+    card = Card("times", None, "concern", ".2f", parts)
+    page = Page(render("x", [Section("Distraction", "d", "", [], verdict=card)]))
     words = " ".join(text.strip() for text in page.texts if text.strip())
-    assert "Problem: base 1.50 [1.25, 1.75] Good: <ours> 0.50 times Distraction" in words
+    assert "Concern: base 1.50 [1.25, 1.75] Good: <ours> 0.50 times Distraction" in words
 
 
 def test_what_the_verdicts_come_to_stands_above_the_cards() -> None:
-    section = Section("Overlap", "overlap", "", [], verdict=Verdict("leaks", 0.5, "bad"))
+    section = Section("Overlap", "overlap", "", [], verdict=Card("leaks", 0.5, "concern"))
     html = render("x", [section], overall="1 of 1 <finding>")
-    assert html.index("1 of 1 &lt;finding&gt;") < html.index('class="verdict bad"')
+    assert html.index("1 of 1 &lt;finding&gt;") < html.index('class="verdict concern"')
     assert "Nothing can be said" in render("x", [Section("T", "t", "", [])], overall="Nothing can be said")
 
 
@@ -228,3 +230,13 @@ def test_the_page_of_one_run_names_files_as_its_folder_does() -> None:
     section = Section("T", "probe", "", [Table(["a"], [["b"]], "Scores", name="scores")])
     (stored,) = (json.loads(text) for found, text in Page(render("x", [section])).scripts if "type" in found)
     assert stored["name"] == "scores"
+
+
+@pytest.mark.parametrize(
+    ("level", "word"),
+    [("good", "Good"), ("concern", "Concern"), ("cannot_tell", "Cannot tell"), ("not_measurable", "Not measurable")],
+)
+def test_every_level_has_its_word_and_its_class(level: Level, word: str) -> None:
+    html = render("x", [Section("T", "t", "", [], verdict=Card("says so", None, level))])
+    assert f'class="verdict {level}"' in html
+    assert " ".join(text.strip() for text in Page(html).texts if text.strip()).count(f"{word} : says so") == 1

@@ -13,11 +13,11 @@ import pytest
 
 from dialoscope.errors import OutputError, UsageError
 from dialoscope.metrics import mean_score
-from dialoscope.record import Origin, Scores, path
+from dialoscope.record import Origin, Score, Scores, path
 from dialoscope.report import Section, Table
 from dialoscope.report.items import Items
 from dialoscope.report.result import Result, documented, kept, skipped
-from dialoscope.report.verdict import Verdict, judge
+from dialoscope.report.verdict import Level, Verdict, judge
 from dialoscope.settings import BaseSettings, option
 
 
@@ -85,7 +85,7 @@ def test_a_saved_result_comes_back_the_same(tmp_path: Path) -> None:
     out = result.save(tmp_path / "out")
     again = CoinResult.load(out)
     assert again.to_dict() == result.to_dict()
-    assert again.section().to_dict() == result.section().to_dict()
+    assert again.section().blocks == result.section().blocks
     assert again.settings == result.settings and again.table.equals(result.table)
     assert json.loads((out / "result.json").read_text())["scores"] == result.to_dict()["scores"]
 
@@ -146,3 +146,53 @@ def test_a_column_without_a_meaning_is_refused() -> None:
 
 def test_a_path_has_three_parts_whatever_a_model_is_called() -> None:
     assert path("org/model", "random-0.7", "f1") == "org_model/random-0.7/f1"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class JudgedResult(CoinResult):
+    """Verdicts of these levels, about these paths."""
+
+    levels: dict[str, Level]
+
+    @kept
+    def scores(self) -> Scores:
+        return {name: Score(float(place), 9) for place, name in enumerate(self.levels)}
+
+    @kept
+    def verdicts(self) -> list[Verdict]:
+        return [Verdict(level, f"{name} is {level}.", [name]) for name, level in self.levels.items()]
+
+
+def judged(**levels: Level) -> JudgedResult:
+    coin = coins()
+    head = {name: getattr(coin, name) for name in ("settings", "parts", "used", "counts", "origin", "heads")}
+    return JudgedResult(**head, levels={name.replace("__", "/"): level for name, level in levels.items()})
+
+
+@pytest.mark.parametrize(
+    ("levels", "worst"),
+    [
+        (["good", "concern", "cannot_tell"], "concern"), (["good", "cannot_tell"], "cannot_tell"),
+        (["not_measurable", "cannot_tell"], "cannot_tell"), (["good", "not_measurable"], "not_measurable"),
+        (["good"] * 2, "good"),
+    ],
+)  # fmt: skip
+def test_a_card_of_several_is_as_bad_as_the_worst_and_good_only_where_all_are(levels: list[Level], worst: str) -> None:
+    card = judged(**{f"m{place}__all__f1": level for place, level in enumerate(levels)}).card
+    assert (card.level, card.headline.split()[-1]) == (worst, f"{worst}.")
+    assert [(part.name, part.level) for part in card.parts] == [
+        (f"m{place}", each) for place, each in enumerate(levels)
+    ]
+
+
+def test_a_card_of_one_number_is_that_number() -> None:
+    card = judged(m__all__f1="good", m__all__mse="concern").card
+    assert (card.headline, card.level, card.parts) == ("m/all/f1 is good.", "good", ())
+    assert card.number == Score(0.0, 9)
+
+
+def test_parts_of_a_card_are_named_by_what_differs() -> None:
+    names = {"r__a__f1": "good", "r__b__f1": "good"}
+    assert [part.name for part in judged(**names).card.parts] == ["a", "b"]  # type: ignore[arg-type]
+    both = {"r__a__f1": "good", "s__b__f1": "good"}
+    assert [part.name for part in judged(**both).card.parts] == ["r, a", "s, b"]  # type: ignore[arg-type]

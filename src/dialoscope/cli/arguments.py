@@ -29,7 +29,7 @@ from dialoscope.settings import (
 )
 
 WORDS = {bool: "", int: "N", float: "X", str: "TEXT"}  # what help calls a value
-SHORT = {("quiet", bool): "-q"}  # options that have a short form
+SHORT = {"quiet": ("-q",)}
 LAST_GROUP = "Output"  # of options in help, after those of settings.GROUPS
 
 # Positional arguments that mean the same in every command.
@@ -56,7 +56,7 @@ class Reading(BaseSettings):
 
         if bool(corpus) == bool(self.train or self.test):
             raise UsageError("Give one corpus, or both --train and --test.")
-        sides = {"train": list(self.train) or None, "test": list(self.test) or None}
+        sides: dict[str, Any] = {"train": list(self.train) or None, "test": list(self.test) or None}
         with progress_bar("reading", quiet=output.is_quiet) as progress:
             how: dict[str, Any] = {"format": self.format, "on_error": self.on_error, "progress": progress}
             return load(*(corpus or ()), **sides, **{**how, **options})
@@ -192,10 +192,10 @@ def _parameter(kind: type[BaseSettings], field: str, limits: Option) -> inspect.
     default = default_of(kind, field)
     is_switch = element is bool and (default or is_optional)  # it can be turned off as well
     flags = [f"{flag}/--no-{flag.removeprefix('--')}" if is_switch else flag]
-    if (field, element) in SHORT:
-        flags.append(SHORT[field, element])
-    shown = Annotated[
-        (bool if element is bool else list[str] if is_tuple else str) | None,  # type: ignore[valid-type]
+    flags += SHORT.get(field, ()) if element is bool else ()
+    kind_shown: Any = bool if element is bool else list[str] if is_tuple else str
+    shown: Any = Annotated[
+        kind_shown | None,
         typer.Option(
             *flags,
             help=_help(limits, default, is_tuple),

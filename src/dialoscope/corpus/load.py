@@ -65,7 +65,7 @@ class Account:
         self.skipped[item.reason] += 1
 
 
-Given = str | Path | Sequence[Any]  # a path, a name, or records as the lines of a JSONL file have them
+Given = str | Path | Corpus | Sequence[Any]  # a path, a name, or records as the lines of a JSONL file have them
 
 
 def load(

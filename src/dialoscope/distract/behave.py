@@ -159,15 +159,15 @@ class BehaveResult(Result):
 
     def items(self) -> dict[str, Items]:
         """Whether each response changed, and the overlap of its words."""
-        found = {}
+        items = {}
         for model in self.model_names:
             for name in self.sets:
                 rows = rows_of(self.cases, model, name)
                 dialogues = rows["dialogue"].to_pylist()
                 keys = list(zip(dialogues, map(str, rows["turn"].to_pylist()), strict=True))
                 for number, values in (("changed_share", "is_changed"), ("kept_words", "kept_words")):
-                    found[path(model, name, number)] = Items.mean_of(keys, dialogues, column(rows, values))
-        return found
+                    items[path(model, name, number)] = Items.mean_of(keys, dialogues, column(rows, values))
+        return items
 
     @kept
     def verdicts(self) -> list[Verdict]:
@@ -280,24 +280,24 @@ def behave_table(
     first_read: Sequence[int],
 ) -> pa.Table:
     """A row for each case that received a distraction (COLUMNS)."""
-    places = [place for place, case in enumerate(cases) if case.distractions]
-    pairs = [(responses[place], distracted[place]) for place in places]
-    is_read = [max(cases[place].distractions) >= first_read[place] for place in places]
+    positions = [position for position, case in enumerate(cases) if case.distractions]
+    pairs = [(responses[position], distracted[position]) for position in positions]
+    is_read = [max(cases[position].distractions) >= first_read[position] for position in positions]
     whole = [
         (before, after) if before is not None and after is not None and is_in else None
         for (before, after), is_in in zip(pairs, is_read, strict=True)
     ]
     return pa.table({
-        "model": pa.array([model] * len(places), pa.string()),
-        "set": pa.array([name] * len(places), pa.string()),
-        "dialogue": pa.array([cases[place].dialogue for place in places], pa.string()),
-        "turn": pa.array([cases[place].turn for place in places], pa.int64()),
+        "model": pa.array([model] * len(positions), pa.string()),
+        "set": pa.array([name] * len(positions), pa.string()),
+        "dialogue": pa.array([cases[position].dialogue for position in positions], pa.string()),
+        "turn": pa.array([cases[position].turn for position in positions], pa.int64()),
         "response": pa.array([before for before, _ in pairs], pa.string()),
         "distracted_response": pa.array([after for _, after in pairs], pa.string()),
         "is_distraction_read": pa.array(is_read, pa.bool_()),
         "is_changed": pa.array([None if both is None else both[0] != both[1] for both in whole], pa.bool_()),
         "kept_words": pa.array([math.nan if both is None else shared_words(*both) for both in whole], pa.float64()),
-        "das_ratio": pa.array([float(ratios[place]) for place in places], pa.float64()),
+        "das_ratio": pa.array([float(ratios[position]) for position in positions], pa.float64()),
     })  # fmt: skip
 
 

@@ -149,15 +149,15 @@ class InfluenceResult(Result):
 
     def items(self) -> dict[str, Items]:
         """The size of the change by distractions over that by the History."""
-        found = {}
+        items = {}
         for model in self.model_names:
             for name in self.sets:
                 rows = rows_of(self.cases, model, name)
                 dialogues = rows["dialogue"].to_pylist()
                 keys = list(zip(dialogues, map(str, rows["turn"].to_pylist()), strict=True))
                 changes = (column(rows, f"{kind}_change") for kind in ("distraction", "history"))
-                found[path(model, name, "influence_ratio")] = Items(keys, dialogues, *changes)
-        return found
+                items[path(model, name, "influence_ratio")] = Items(keys, dialogues, *changes)
+        return items
 
     @kept
     def verdicts(self) -> list[Verdict]:
@@ -293,16 +293,17 @@ def _falls(model: DialogueModel, cases: Sequence[Case]) -> list[Falls | None]:
     except TooLong as error:
         return around(error.parts, cases, partial(_falls, model), None)
     contexts, owners = [], []
-    for place, (case, first) in enumerate(zip(cases, unread, strict=True)):
-        mine = [case.context, *_shortened(case.context, first)]
-        contexts += mine
-        owners += [place] * len(mine)
+    for position, (case, first) in enumerate(zip(cases, unread, strict=True)):
+        variants = [case.context, *_shortened(case.context, first)]
+        contexts += variants
+        owners += [position] * len(variants)
     try:
         with enough_memory(model):
-            found = log_likelihood_sharing(model, contexts, [cases[place].response for place in owners], owners)
+            responses = [cases[position].response for position in owners]
+            likelihoods = log_likelihood_sharing(model, contexts, responses, owners)
     except TooLong as error:
-        return around({owners[place] for place in error.parts}, cases, partial(_falls, model), None)
-    totals = iter([one.total for one in found])
+        return around({owners[position] for position in error.parts}, cases, partial(_falls, model), None)
+    totals = iter([likelihood.total for likelihood in likelihoods])
     return [_fall(len(case.context) - 1, first, totals) for case, first in zip(cases, unread, strict=True)]
 
 
@@ -316,19 +317,19 @@ def around(
     long: Collection[int], cases: Sequence[Case], find: Callable[[list[Case]], Sequence[Value]], instead: Value
 ) -> list[Value]:
     """Find a value for each case that fits, and take `instead` for those that are too long."""
-    rest = iter(find([case for place, case in enumerate(cases) if place not in long]))
-    return [instead if place in long else next(rest) for place in range(len(cases))]
+    rest = iter(find([case for position, case in enumerate(cases) if position not in long]))
+    return [instead if position in long else next(rest) for position in range(len(cases))]
 
 
 def _shortened(context: Context, first: int) -> Iterator[Context]:
     """The context without its turn `first`, without the next, and so on; never without the Query."""
-    return (tuple(context[:place]) + tuple(context[place + 1 :]) for place in range(first, len(context) - 1))
+    return (tuple(context[:position]) + tuple(context[position + 1 :]) for position in range(first, len(context) - 1))
 
 
 def _split(case: Case, falls: Falls) -> tuple[Floats, Floats]:
     """Falls of the distractions and of History that are read."""
     distraction, history = (
-        np.array([fall for place in places if (fall := falls[place]) is not None], dtype=np.float64)
-        for places in (case.distractions, case.history)
+        np.array([fall for position in positions if (fall := falls[position]) is not None], dtype=np.float64)
+        for positions in (case.distractions, case.history)
     )
     return distraction, history

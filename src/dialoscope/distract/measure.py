@@ -32,6 +32,12 @@ from dialoscope.settings import with_options
 AT_ONCE = 512  # cases that a model is asked about at a time, and that are kept as one portion
 NUMBERS = ("log_distraction", "log_history", "log_first", "log_last", "log_likelihood")
 HEADS = b"heads"
+EMPTY = pa.schema([
+    ("dialogue", pa.string()),
+    *((name, pa.int64()) for name in ("turn", "distractions", "history_turns")),
+    *((name, pa.float64()) for name in NUMBERS),
+    ("tokens", pa.int64()),
+]).empty_table()  # fmt: skip
 
 
 def measure(
@@ -48,7 +54,7 @@ def measure(
 
     The DAS ratio is the mean attention score of the distractions of a context over that of its History; 1 means that
     the model cannot tell them apart (Xing and Gulla, equations 7 and 8). Every model reads the same contexts, and the
-    first one is compared with each other one. In place of a corpus, the sets of `make_sets` can be given.
+    first one is compared with each other one. In position of a corpus, the sets of `make_sets` can be given.
 
     >>> result = measure(load("concierge"), models={"mine": "runs/mine"}, sets=["random-0.7"])      # doctest: +SKIP
     >>> result.scores()["mine/random-0.7/das_ratio_of_means"].value                                 # doctest: +SKIP
@@ -94,7 +100,7 @@ def read_attention(
         if progress is not None:
             progress(done, len(cases))
     sums = [orjson.loads(each.schema.metadata[HEADS]) for each in tables if HEADS in (each.schema.metadata or {})]
-    whole = pa.concat_tables([each.replace_schema_metadata(None) for each in tables])
+    whole = pa.concat_tables([EMPTY, *(each.replace_schema_metadata(None) for each in tables)])
     if not sums:
         return whole, None
     distraction, history = np.sum([np.array(each, dtype=np.float64) for each in sums], axis=0)
@@ -111,7 +117,7 @@ def _scored(model: DialogueModel, cases: Sequence[Case], settings: AttentionSett
     """Scores and likelihoods of some cases; sums by head are in the table's metadata."""
     readings = _readings(model, cases)
     rows = [_row(case, reading, settings) for case, reading in zip(cases, readings, strict=True)]
-    columns = {name: [row[place] for row in rows] for place, name in enumerate((*NUMBERS, "tokens"))}
+    columns = {name: [row[position] for row in rows] for position, name in enumerate((*NUMBERS, "tokens"))}
     names = {
         "dialogue": [case.dialogue for case in cases],
         "turn": [case.turn for case in cases],
@@ -125,14 +131,14 @@ def _scored(model: DialogueModel, cases: Sequence[Case], settings: AttentionSett
 
 def _readings(model: DialogueModel, cases: Sequence[Case]) -> list[Reading | None]:
     """What a model shows of each case; None for one that does not fit into its window."""
-    places = range(len(cases))
+    positions = range(len(cases))
     with enough_memory(model):
         try:
             return [*_read(model, cases)]
         except TooLong as error:
-            fitting = [place for place in places if place not in error.parts]
-            readings = dict(zip(fitting, _read(model, [cases[place] for place in fitting]), strict=True))
-    return [readings.get(place) for place in places]
+            fitting = [position for position in positions if position not in error.parts]
+            readings = dict(zip(fitting, _read(model, [cases[position] for position in fitting]), strict=True))
+    return [readings.get(position) for position in positions]
 
 
 def _read(model: DialogueModel, cases: Sequence[Case]) -> list[Reading]:

@@ -90,7 +90,7 @@ class Picture:
     model: str
     dialogue: str
     turns: tuple[str, ...]
-    distractions: tuple[int, ...]  # places
+    distractions: tuple[int, ...]  # positions
     response: str
     scores: tuple[float | None, ...]  # of each turn; None: it is not read
 
@@ -223,24 +223,24 @@ class AttentionResult(Result):
 
     def items(self) -> dict[str, Items]:
         """Attention on distractions over attention on History, and negative log-likelihood over tokens."""
-        found = {}
+        items = {}
         for (model, name), rows in self.rows.items():
             loss = np.where(rows.is_read, -rows.column("log_likelihood"), np.nan)
-            found[path(model, name, "perplexity")] = Items(rows.keys, rows.dialogues, loss, rows.column("tokens"))
+            items[path(model, name, "perplexity")] = Items(rows.keys, rows.dialogues, loss, rows.column("tokens"))
             if name != ORIGINAL:
                 ratio = Items(rows.keys, rows.dialogues, *rows.means)
-                found[path(model, name, "das_ratio_of_means")] = ratio
-        return found
+                items[path(model, name, "das_ratio_of_means")] = ratio
+        return items
 
     @kept
     def verdicts(self) -> list[Verdict]:
         """Each model on one set, and on the sets that draw its attention for sure; concerns first."""
         name = self.headline_set
-        found = [self._judged(model, [name]) for model in self.model_names]
+        verdicts = [self._judged(model, [name]) for model in self.model_names]
         for model in self.model_names:
             drawn = [each for each in self.set_names if each != name and self._judged(model, [each]).level == "concern"]
-            found += [self._judged(model, drawn)] if drawn else []
-        return sorted(found, key=lambda verdict: ORDER.index(verdict.level))
+            verdicts += [self._judged(model, drawn)] if drawn else []
+        return sorted(verdicts, key=lambda verdict: ORDER.index(verdict.level))
 
     def _judged(self, model: str, names: Sequence[str]) -> Verdict:
         """One finding about a model's ratios on sets; the first set decides."""
@@ -278,10 +278,11 @@ class AttentionResult(Result):
     def example(self) -> str:
         """The inserted turn that the first model gives most attention to, in the context that the page shows."""
         for picture in self.pictures:
-            read = [(score, place) for place in picture.distractions if (score := picture.scores[place]) is not None]
+            scores = ((picture.scores[position], picture.turns[position]) for position in picture.distractions)
+            read = [(score, turn) for score, turn in scores if score is not None]
             if read:
-                score, place = max(read)
-                text = f'"{picture.turns[place]}"'
+                score, turn = max(read)
+                text = f'"{turn}"'
                 return f"In {picture.dialogue}, {picture.model} gives {score:.0%} of the average attention to\n{text}"
         return ""
 

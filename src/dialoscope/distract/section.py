@@ -131,9 +131,9 @@ def _bars(result: AttentionResult) -> Block:
 def _comparisons(result: AttentionResult) -> Table:
     rows: list[list[Cell]] = []
     for each in result.comparisons:
-        found = each.comparison
-        p = p_cell(found.p_value, n=found.difference.n, reason=found.reason)
-        rows.append([each.model, each.set, found.difference, p, found.p_holm])
+        tested = each.comparison
+        p = p_cell(tested.p_value, n=tested.difference.n, reason=tested.reason)
+        rows.append([each.model, each.set, tested.difference, p, tested.p_holm])
     columns = [
         Column("model"),
         Column("set"),
@@ -174,13 +174,13 @@ def _transcript(picture: Picture) -> Transcript:
     last = len(picture.turns) - 1
     turns = [
         ShownTurn(
-            "Query" if place == last else "distraction" if place in picture.distractions else "History",
+            "Query" if position == last else "distraction" if position in picture.distractions else "History",
             text,
             None if score is None else min(1.0, score / FULL),
             "not read" if score is None else f"{score:.0%}",
-            is_outlined=place in picture.distractions,
+            is_outlined=position in picture.distractions,
         )
-        for place, (text, score) in enumerate(zip(picture.turns, picture.scores, strict=True))
+        for position, (text, score) in enumerate(zip(picture.turns, picture.scores, strict=True))
     ]
     turns.append(ShownTurn("response", picture.response))
     return Transcript(

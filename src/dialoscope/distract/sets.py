@@ -34,7 +34,7 @@ class Case(NamedTuple):
     turn: int  # of the response in its dialogue
     context: tuple[str, ...]
     response: str
-    distractions: tuple[int, ...] = ()  # places in the context
+    distractions: tuple[int, ...] = ()  # their positions in the context
 
     @property
     def speakers(self) -> list[str]:
@@ -43,8 +43,8 @@ class Case(NamedTuple):
 
     @property
     def history(self) -> list[int]:
-        """Places of the original turns before the Query."""
-        return [place for place in range(len(self.context) - 1) if place not in self.distractions]
+        """Positions of the original turns before the Query."""
+        return [position for position in range(len(self.context) - 1) if position not in self.distractions]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class DistractingSet:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of every word in it, every place and every speaker."""
+        """A short hash of every word, every distraction's position and every speaker."""
         digest = hashlib.sha256()
         for case in self.cases:
             digest.update(repr((tuple(case), case.speakers)).encode("utf-8", "surrogatepass"))
@@ -121,13 +121,11 @@ class Maker:
     @cached_property
     def cases(self) -> list[Case]:
         """The test split's samples, without distractions."""
-        found = samples(self.test, context_turns=self.context_turns, responses=self.responses)
+        flat = samples(self.test, context_turns=self.context_turns, responses=self.responses)
         first = np.concatenate([[0], np.cumsum(self.test.turns_per_dialogue)])
-        turns = (found.response - first[found.dialogue]).tolist()
-        cases = [Case(one.dialogue, turn, one.context, one.response) for one, turn in zip(found, turns, strict=True)]
-        if not cases:
-            raise CorpusError(f"{self.test.name}: expected dialogues of two turns or more, found none.")
-        return _last_ones(cases, found.dialogue.tolist()) if self.is_last_only else cases
+        turns = (flat.response - first[flat.dialogue]).tolist()
+        cases = [Case(each.dialogue, turn, each.context, each.response) for each, turn in zip(flat, turns, strict=True)]
+        return _last_ones(cases, flat.dialogue.tolist()) if self.is_last_only else cases
 
     def original(self) -> DistractingSet:
         """The test split as it is."""

@@ -52,7 +52,8 @@ def scores_table(result: MetricsResult) -> Table:
     notes = list(result.notes)
     if tests:
         notes.insert(0, "p-values are two-sided, by the same dialogues, with Holm's correction over the whole table.")
-    return Table(["metric", "unit", *systems, *tests], rows, "Scores of the responses", notes=notes, name="scores")
+    columns: list[str | Column] = ["metric", "unit", *systems, *tests]
+    return Table(columns, rows, "Scores of the responses", notes=notes, name="scores")
 
 
 def comparison_table(result: MetricsResult, other: str) -> Table:
@@ -63,5 +64,12 @@ def comparison_table(result: MetricsResult, other: str) -> Table:
         p = p_cell(found.p_value, n=found.difference.n, reason=found.reason)
         corrected = p_cell(found.p_holm, n=found.difference.n, reason=found.reason)
         rows.append([name, found.difference, better, p, corrected, found.test])
-    columns = ["metric", Column("difference", ".4g"), "better", Column("p", ".2g"), Column("p (Holm)", ".2g"), "test"]
+    columns: list[Column | str] = [
+        "metric",
+        Column("difference", ".4g"),
+        "better",
+        Column("p", ".2g"),
+        Column("p (Holm)", ".2g"),
+        "test",
+    ]
     return Table(columns, rows, f"{result.system} minus {other}", name=f"against {other}")

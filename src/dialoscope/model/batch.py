@@ -6,6 +6,8 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import torch
     from torch import Tensor
 
@@ -22,10 +24,18 @@ class Batch:
     is_distraction: Tensor  # (batch, utterances) the bitmask M of equation 9; padding: False
     response: Tensor  # (batch, steps + 1) ids, from the start token to the end token
     response_length: Tensor  # (batch,) steps: tokens to predict, the end token included
+    real_places: Tensor  # (tokens,) where the real steps are among all batch × steps
+    steps: tuple[int, ...]  # the response lengths again: reading them from a GPU would mean to wait for it
 
     def to(self, device: torch.device | str) -> Batch:
         """The same batch on another device."""
-        return Batch(**{field.name: getattr(self, field.name).to(device, non_blocking=True) for field in fields(self)})
+        return self.each(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def each(self, change: Callable[[Tensor], Tensor]) -> Batch:
+        """The same batch with every tensor changed."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        steps = values.pop("steps")
+        return Batch(**{name: change(tensor) for name, tensor in values.items()}, steps=steps)
 
 
 @dataclass(frozen=True, eq=False)

@@ -113,7 +113,10 @@ def collate_examples(
     context, utterance, end, flags, response = map(torch.from_numpy, arrays)
     lengths = map(torch.from_numpy, (length, utterances, steps))
     tokens, turns, targets = lengths
-    return Batch(context, tokens, utterance, end, turns, flags, response, targets)
+    real_places = torch.from_numpy(np.flatnonzero(np.arange(response.shape[1] - 1) < steps[:, None]))
+    return Batch(
+        context, tokens, utterance, end, turns, flags, response, targets, real_places, steps=tuple(steps.tolist())
+    )
 
 
 @numba.njit(cache=True, nogil=True)
@@ -195,7 +198,7 @@ def collate_all(
 
 
 def _pinned(batch: Batch) -> Batch:
-    return Batch(**{name: tensor.pin_memory() for name, tensor in vars(batch).items()})
+    return batch.each(lambda tensor: tensor.pin_memory())
 
 
 def prefetch(items: Iterable[Item], *, depth: int = 4) -> Iterator[Item]:

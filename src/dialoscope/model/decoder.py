@@ -55,9 +55,20 @@ class LSTMDecoder(nn.Module):
             self.scorer = Scorer(width, is_additive=settings.scoring == "additive")
             self.combine = nn.Linear(2 * width, width)
 
-    def forward(self, words: Tensor, length: Tensor, encoding: Encoding, *, attention: bool = False) -> Output:
-        """Over embedded tokens (batch, steps, embedding), from the start token to the last but one."""
-        output, _ = self._run(words, length, self.start(encoding))
+    def forward(
+        self,
+        words: Tensor,
+        length: Tensor,
+        encoding: Encoding,
+        *,
+        attention: bool = False,
+        steps: tuple[int, ...] | None = None,
+    ) -> Output:
+        """Over embedded tokens (batch, steps, embedding), from the start token to the last but one.
+
+        `steps` are the numbers in `length`, for a GPU: with them it skips the steps after a response's end.
+        """
+        output, _ = self._run(words, length, self.start(encoding), steps)
         return output
 
     def start(self, encoding: Encoding) -> Progress:
@@ -70,29 +81,35 @@ class LSTMDecoder(nn.Module):
         output, progress = self._run(words[:, None], words.new_ones(len(words), dtype=torch.long), progress)
         return output.states[:, 0], progress
 
-    def _run(self, words: Tensor, length: Tensor, progress: Progress) -> tuple[Output, Progress]:
+    def _run(
+        self, words: Tensor, length: Tensor, progress: Progress, steps: tuple[int, ...] | None = None
+    ) -> tuple[Output, Progress]:
         if self.steps_attend:
-            return self._run_attending(words, length, progress)
+            return self._run_attending(words, length, progress, steps)
         if self.attention == "static":
-            return self._run_static(words, length, progress)
-        done = self.lstm(words, length, start=progress.state)
+            return self._run_static(words, length, progress, steps)
+        done = self.lstm(words, length, start=progress.state, steps=steps)
         output = Output(self.dropout(done.hidden.transpose(0, 1)), None, None)
         return output, progress._replace(state=State(done.last_hidden, done.last_cell))
 
-    def _run_attending(self, words: Tensor, length: Tensor, progress: Progress) -> tuple[Output, Progress]:
+    def _run_attending(
+        self, words: Tensor, length: Tensor, progress: Progress, steps: tuple[int, ...] | None
+    ) -> tuple[Output, Progress]:
         state, memory, context = progress
-        done = self.lstm(words, length, start=state, memory=memory, context=context, scorer=self.scorer)
+        done = self.lstm(words, length, start=state, memory=memory, context=context, scorer=self.scorer, steps=steps)
         assert done.context is not None and done.log_attention is not None
         output = Output(self._combined(done.hidden, done.context), done.log_attention.transpose(0, 1), memory.utterance)
         return output, Progress(State(done.last_hidden, done.last_cell), memory, done.context[-1])
 
-    def _run_static(self, words: Tensor, length: Tensor, progress: Progress) -> tuple[Output, Progress]:
+    def _run_static(
+        self, words: Tensor, length: Tensor, progress: Progress, steps: tuple[int, ...] | None
+    ) -> tuple[Output, Progress]:
         state, memory, _ = progress
         last = memory.is_real.sum(1) - 1
         asked = memory.values[torch.arange(len(last), device=last.device), last]  # H_q, the Query
         context, log = self.scorer(asked, memory.values, memory.is_real)
         inputs = torch.cat([words, context.to(words.dtype)[:, None].expand(-1, words.shape[1], -1)], dim=-1)
-        done = self.lstm(inputs, length, start=state)
+        done = self.lstm(inputs, length, start=state, steps=steps)
         states = self._combined(done.hidden, context.expand_as(done.hidden))
         output = Output(states, log[:, None], memory.utterance)
         return output, Progress(State(done.last_hidden, done.last_cell), memory, context)

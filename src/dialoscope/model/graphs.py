@@ -16,7 +16,9 @@ import torch
 from torch import Tensor
 
 SHARE_OF_MEMORY = 0.3  # that waiting runs may hold; the longest unused go first
+CAPTURES_WITHOUT_GRADIENTS = True  # a process that trains beside others spends its memory better on training
 MOST_SEEN = 4096  # shapes that are remembered; then all are forgotten, and have to come twice again
+captured = dropped = 0  # runs of this process; many dropped ones mean that the share of memory is too small
 Tensors = Sequence[Tensor | None]
 Key = tuple[object, ...]
 
@@ -42,6 +44,8 @@ def take(make: Make, given: Tensors, *, goes_back: bool) -> Run:
     """A run over these tensors: a captured one where the shapes came before, on a GPU; otherwise a plain one."""
     first = given[0]
     if first is None or not first.is_cuda or torch.cuda.is_current_stream_capturing():
+        return make(*given)
+    if not (goes_back or CAPTURES_WITHOUT_GRADIENTS):
         return make(*given)
     key = (goes_back, *_key(make, given))
     if not _came_before(key):
@@ -95,6 +99,8 @@ class CapturedForward:
         self.bytes = torch.cuda.memory_allocated() - before
         self._warm_up()
         self._capture()
+        global captured
+        captured += 1
 
     def _warm_up(self) -> None:
         """Kernels are compiled and libraries set up before anything is captured; what it draws is drawn again."""
@@ -186,3 +192,5 @@ def _wait(run: CapturedForward) -> None:
     while sum(one.bytes for runs in _waiting.values() for one in runs) > limit:
         oldest = next(key for key, runs in _waiting.items() if runs)  # those of a key may all be lent
         _waiting[oldest].pop()
+        global dropped
+        dropped += 1

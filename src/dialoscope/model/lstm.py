@@ -66,9 +66,13 @@ class LSTM(nn.Module):
         memory: Memory | None = None,
         context: Tensor | None = None,
         scorer: Scorer | None = None,
+        steps: tuple[int, ...] | None = None,
     ) -> Computed:
-        """Over inputs (batch, steps, n), from zeros or `start`; with a memory, each step attends and c_0 is given."""
-        batch, steps, _ = inputs.shape
+        """Over inputs (batch, steps, n), from zeros or `start`; with a memory, each step attends and c_0 is given.
+
+        With `steps`, the numbers in `length`, a GPU skips steps after a row's end; what it gives there is 0.
+        """
+        batch, most_steps, _ = inputs.shape
         if memory is None and is_for_library(inputs):
             return self._by_library(inputs.transpose(0, 1), length.clamp(min=1), start)
         projected = functional.linear(inputs.transpose(0, 1), self.inputs)  # autocast chooses the precision here
@@ -81,9 +85,9 @@ class LSTM(nn.Module):
             hidden.to(dtype),
             cell.to(wide(dtype)),
             length.clamp(min=1),
-            self._drop(projected, steps, batch),
+            self._drop(projected, most_steps, batch),
         )
-        return recur(given if memory is None else _with_memory(given, memory, context, scorer))
+        return recur(given if memory is None else _with_memory(given, memory, context, scorer), steps)
 
     def _by_library(self, below: Tensor, length: Tensor, start: State | None) -> Computed:
         """Layer after layer over inputs (steps, batch, n)."""

@@ -44,7 +44,8 @@ class Seq2Seq(nn.Module):
         words = self._response(batch.response[:, :-1])
         if isinstance(self.decoder, TransformerDecoder) and not attention and replayed.is_worth_it(self, words):
             return self._replayed(self.dropout(self.words(batch.context)), words, batch)
-        output: Output = self.decoder(words, batch.response_length, self.read(batch), attention=attention)
+        encoding = self.read(batch)
+        output: Output = self.decoder(words, batch.response_length, encoding, attention=attention, steps=batch.steps)
         return output
 
     def _replayed(self, context: Tensor, response: Tensor, batch: Batch) -> Output:
@@ -71,10 +72,9 @@ class Seq2Seq(nn.Module):
 
     def loss(self, output: Output, batch: Batch) -> Tensor:
         """Mean cross-entropy over the responses' real tokens."""
-        states, targets = output.states.flatten(0, 1), batch.response[:, 1:].flatten()
-        is_real = real_steps(batch).flatten()
-        if not states.is_cuda:  # which would have to wait for their number
-            states, targets, is_real = states[is_real], targets[is_real], is_real[is_real]
+        states = output.states.flatten(0, 1).index_select(0, batch.real_places)
+        targets = batch.response[:, 1:].flatten().index_select(0, batch.real_places)
+        is_real = torch.ones_like(targets, dtype=torch.bool)
         return mean_cross_entropy(states, self.out.weight, self.out.bias, targets, is_real)
 
     def log_likelihood(self, output: Output, batch: Batch) -> Tensor:

@@ -26,6 +26,11 @@ from dialoscope.model.kernels import attend_backward, attend_forward, cell_backw
 # Steps of one run on a GPU. Captured runs keep their buffers: with one for each length of context they would fill a
 # card, while runs of this many steps are lent to contexts of any length, as many as it takes.
 SEGMENT = 64
+# Steps between looks at which responses go on. The longest of a batch is three times as long as the mean one: on
+# DailyDialog, batches of 256 are padded to 69 steps, and rows that go on fill 26 of them.
+RESPONSE_SEGMENT = 16
+LEAST_ROWS = 32  # of a segment; above, powers of two: few shapes, for each is captured as a graph of its own
+SKIPS_ENDED_ROWS = True
 
 
 class Given(NamedTuple):
@@ -46,6 +51,9 @@ class Given(NamedTuple):
     score: Tensor | None = None  # (width,) additive scoring: the vector that turns tanh into a score
 
 
+BATCH_AXES = (1, None, None, 1, 1, 0, 2, 0, 0, 0, 0, None, None)  # which axis of each is the batch; None: it has none
+
+
 class Computed(NamedTuple):
     """What a recurrence gives."""
 
@@ -56,8 +64,10 @@ class Computed(NamedTuple):
     log_attention: Tensor | None  # (steps, batch, places)
 
 
-def recur(given: Given) -> Computed:
-    """Run the layers over all steps; differentiable once."""
+def recur(given: Given, steps: tuple[int, ...] | None = None) -> Computed:
+    """Run the layers over all steps; differentiable once. `steps`, the numbers in `length`, let a GPU skip padding."""
+    if given.inputs.is_cuda and steps is not None and SKIPS_ENDED_ROWS and len(given.inputs) > 1:
+        return without_ended_rows(given, steps, RESPONSE_SEGMENT)
     if given.inputs.is_cuda and given.memory is None and len(given.inputs) > SEGMENT:
         return in_segments(given, SEGMENT)
     return Computed(*_Recurrence.apply(*given))  # type: ignore[no-untyped-call]
@@ -77,6 +87,66 @@ def in_segments(given: Given, size: int) -> Computed:
         last_hidden = torch.where(goes_on, done.last_hidden, last_hidden)
         last_cell = torch.where(goes_on, done.last_cell, last_cell)
     return Computed(torch.cat(hidden), last_hidden, last_cell, None, None)
+
+
+def without_ended_rows(given: Given, steps: tuple[int, ...], size: int) -> Computed:
+    """The same in segments of `size` steps, each over those rows alone that have not ended before it.
+
+    What comes out after a row's end is 0. That is no state to go on from: `last_hidden` and `last_cell` are.
+    """
+    order = given.length.argsort(descending=True, stable=True)
+    drops = [None] * len(given.inputs) if given.drop is None else torch.split(given.drop, size, dim=1)
+    state, segments = given, list[Computed]()
+    for number, (inputs, drop) in enumerate(zip(torch.split(given.inputs, size), drops, strict=False)):
+        going_on = sum(ends > number * size for ends in steps)
+        length = given.length - number * size
+        segment = state._replace(inputs=inputs, drop=drop, length=length)
+        rows = _filled(going_on, order)
+        done = _over_rows(segment._replace(length=length.clamp(1, len(inputs))), rows, is_empty=not going_on)
+        goes_on = (length > 0)[:, None]  # other rows stay where they ended
+        hidden = torch.where(goes_on, done.last_hidden, state.hidden)
+        cell = torch.where(goes_on, done.last_cell, state.cell)
+        state = state._replace(hidden=hidden, cell=cell, context=None if done.context is None else done.context[-1])
+        segments.append(done)
+    attends = given.memory is not None
+    return Computed(
+        torch.cat([done.hidden for done in segments]),
+        state.hidden,
+        state.cell,
+        torch.cat([done.context for done in segments if done.context is not None]) if attends else None,
+        torch.cat([done.log_attention for done in segments if done.log_attention is not None]) if attends else None,
+    )
+
+
+def _filled(count: int, order: Tensor) -> Tensor | None:
+    """The first rows in this order, a few more than `count` so that few numbers of rows occur; None: all rows."""
+    filled = max(LEAST_ROWS, 1 << max(0, count - 1).bit_length())
+    return None if filled >= len(order) else order[:filled]
+
+
+def _over_rows(given: Given, rows: Tensor | None, *, is_empty: bool) -> Computed:
+    """The recurrence over some rows; zeros for the others, and for all where none is left."""
+    if rows is None and not is_empty:
+        return Computed(*_Recurrence.apply(*given))  # type: ignore[no-untyped-call]
+    steps, batch, width = len(given.inputs), len(given.length), given.hidden.shape[2]
+    places = 0 if given.memory is None else given.memory.shape[1]
+    computed = Computed(
+        given.inputs.new_zeros(steps, batch, width),
+        torch.zeros_like(given.hidden),
+        torch.zeros_like(given.cell),
+        None if given.memory is None else given.inputs.new_zeros(steps, batch, width),
+        None if given.memory is None else given.cell.new_zeros(steps, batch, places),
+    )
+    if rows is None or is_empty:
+        return computed
+    done = _Recurrence.apply(  # type: ignore[no-untyped-call]
+        *(
+            tensor if tensor is None or axis is None else tensor.index_select(axis, rows)
+            for tensor, axis in zip(given, BATCH_AXES, strict=True)
+        )
+    )
+    pairs = zip(computed, done, strict=True)
+    return Computed(*(every if every is None else every.index_copy(1, rows, part) for every, part in pairs))  # type: ignore[arg-type]
 
 
 class _Recurrence(torch.autograd.Function):

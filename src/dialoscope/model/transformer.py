@@ -180,8 +180,19 @@ class TransformerDecoder(nn.Module):
         self.layers = cast("Sequence[DecoderLayer]", layers)
         self.norm = nn.LayerNorm(settings.width) if settings.norm == "pre" else nn.Identity()
 
-    def forward(self, words: Tensor, length: Tensor, encoding: Encoding, *, attention: bool = False) -> Output:
-        """Over embedded tokens (batch, steps, width); with `attention`, the shares' mean over layers and heads."""
+    def forward(
+        self,
+        words: Tensor,
+        length: Tensor,
+        encoding: Encoding,
+        *,
+        attention: bool = False,
+        steps: tuple[int, ...] | None = None,
+    ) -> Output:
+        """Over embedded tokens (batch, steps, width); with `attention`, the shares' mean over layers and heads.
+
+        `steps` is for LSTMs: a transformer computes all steps at once.
+        """
         written = self.start(encoding)
         states, _, asked = self._run(words, written)
         if not attention:

@@ -119,8 +119,8 @@ def parts_for(corpus: Data, against: Mapping[str, Corpus] | None, settings: Any)
     if not against:
         # Files that Spark reads have the splits, sizes and names of a corpus, which is all that is asked for here.
         whole = cast(Corpus, corpus)
-        chosen = {"split": settings.split, "train_split": settings.train_split, "limit": settings.limit}
-        parts = split_for(whole, alone="itself", **chosen)
+        names: dict[str, Any] = {"split": settings.split, "train_split": settings.train_split}
+        parts = split_for(whole, alone="itself", limit=settings.limit, **names)
         part = list(parts.sizes)[-1]
         return MeasuredParts({part: parts.measured}, parts.reference, parts.sizes, parts.used, parts.is_same)
     reference: Any = corpus

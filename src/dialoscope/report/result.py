@@ -152,6 +152,7 @@ class Result:
         if head.get("instrument") != cls.instrument:
             raise UsageError(f"{folder}: expected a result of {cls.instrument}, found {head.get('instrument')!r}.")
         store, state = Store.read(folder)
+        types = types_of(cls)
         try:
             result = cls(
                 settings=cls.settings_class.from_table(head["settings"]),
@@ -159,7 +160,7 @@ class Result:
                 used=head["used"],
                 counts=head["counts"],
                 origin=origin_from(head["origin"]),
-                **{name: store.decode(types_of(cls)[name], value) for name, value in state.items()},
+                **{name: store.decode(types[name], value) for name, value in state.items()},
             )
             scores = {name: Score.from_dict(each) for name, each in head["scores"].items()}
             verdicts = [Verdict(**each) for each in head["verdicts"]]

@@ -10,7 +10,6 @@ import math
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -65,7 +64,8 @@ class Store:
             return self.tables[value["table"]]
         origin, members = get_origin(kind) or kind, get_args(kind)
         if is_dataclass(kind) and isinstance(kind, type):
-            return kind(**{name: self.decode(types_of(kind)[name], each) for name, each in value.items()})
+            hints = types_of(kind)
+            return kind(**{name: self.decode(hints[name], each) for name, each in value.items()})
         if isinstance(value, dict):
             element = members[1] if len(members) == 2 else Any
             return {_key(members, key): self.decode(element, each) for key, each in value.items()}
@@ -85,7 +85,7 @@ class Store:
         """Write the JSON, the arrays and the tables."""
         (folder / STATE).write_text(json.dumps(state, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
         if self.arrays:
-            np.savez(folder / ARRAYS, **self.arrays)
+            np.savez(folder / ARRAYS, allow_pickle=False, **self.arrays)
         for name, table in self.tables.items():
             pq.write_table(table, folder / f"{name}.parquet")
 
@@ -105,7 +105,6 @@ class Store:
         return cls(arrays, tables), state
 
 
-@cache
 def types_of(kind: type) -> dict[str, Any]:
     """The types of a dataclass's fields by name."""
     return get_type_hints(kind)

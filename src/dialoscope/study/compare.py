@@ -160,8 +160,11 @@ class CompareResult(Result):
     @kept
     def scores(self) -> Scores:
         """The differences; the subject of a path names the step as well."""
-        named = ((change.run, *change.path.split("/"), change.difference) for change in self.changes)
-        return by_path(((f"{run}: {subject}", part, number), score) for run, subject, part, number, score in named)
+        named = []
+        for change in self.changes:
+            subject, part, number = change.path.split("/")
+            named.append(((f"{change.run}: {subject}", part, number), change.difference))
+        return by_path(named)
 
     @kept
     def verdicts(self) -> list[Verdict]:
@@ -179,6 +182,8 @@ class CompareResult(Result):
         hidden = len(self.out_of_reach)
         text = f"{self.better} {total} are significantly better than before, none is worse"
         text += f"; in {hidden} of them no change could have been found {self._with_so_few()}" if hidden else ""
+        text += f"; {self.untested} could not be tested" if self.untested else ""
+        text += "; but more than the models differs (see the notes)" if self.left_out else ""
         is_whole = not (self.untested or self.left_out or hidden)
         return [Verdict("good" if is_whole else "cannot_tell", f"{text}.")]
 

@@ -133,7 +133,7 @@ class Plan:
     def load(self, name: str, *, progress: Progress | None = None) -> Corpus:
         """Read a corpus; a complaint says where it was looked for, or how a bad record is skipped."""
         corpus = self.corpora[name]
-        sides = {"train": list(corpus.train) or None, "test": list(corpus.test) or None}
+        sides: dict[str, Any] = {"train": list(corpus.train) or None, "test": list(corpus.test) or None}
         options: dict[str, Any] = {"format": corpus.format, "on_error": corpus.on_error, "progress": progress}
         try:
             return load(*corpus.path, name=name, **sides, **options)
@@ -201,7 +201,7 @@ def plan_of(table: Mapping[str, Any], *, root: Path | None = None) -> Plan:
 
 def _own_value(value: Any, key: str) -> Any:
     wanted = int if key == "seed" else str
-    if not isinstance(value, wanted) or isinstance(value, bool) or (key == "seed" and value < 0):
+    if not isinstance(value, wanted) or isinstance(value, bool) or (isinstance(value, int) and value < 0):
         what = "a whole number of 0 or more" if key == "seed" else "text"
         raise UsageError(f"{key} takes {what}, found {value!r}.")
     return value
@@ -329,7 +329,9 @@ def _settings(
 ) -> Settings:
     """Settings from a table; the study's seed and device fill what the table leaves out."""
     known = options_of(kind)
-    filled = {key: (own or {})[key] for key in ("seed", "device") if key in known and key in (own or {})}
+    filled: dict[str, Any] = {
+        key: (own or {})[key] for key in ("seed", "device") if key in known and key in (own or {})
+    }
     values = {key: _placed(value, known.get(key), root) for key, value in table.items()}
     return kind.from_table({**filled, **values}, where)
 

@@ -351,11 +351,11 @@ def planned(
         except Exception as error:
             rows.append({**row, "state": f"would fail: {reason_of(error)}"})
     broken = {name: error for name, error in resources.broken.items() if name.startswith("model ")}
-    for name, error in broken.items():
-        state = "would be skipped" if isinstance(error, MissingExtraError) else "would fail"
-        rows.append({"step": name, "corpus": "", "models": [], "dialogues": None, "state": f"{state}: {error}"})
+    for name, lost in broken.items():
+        state = "would be skipped" if isinstance(lost, MissingExtraError) else "would fail"
+        rows.append({"step": name, "corpus": "", "models": [], "dialogues": None, "state": f"{state}: {lost}"})
     if plan.against is not None:
-        problem = foreseen(plan).get("compared")
-        state = "to do" if problem is None else f"would fail: {problem}"
+        told = foreseen(plan).get("compared")
+        state = "to do" if told is None else f"would fail: {told}"
         rows.append({"step": "compared", "corpus": "", "models": [], "dialogues": None, "state": state})
     return rows
