@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from dialoscope.corpus import Corpus, generate
 from dialoscope.study.run import Study, run
 
 
-@pytest.fixture(scope="package", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def fake_questions() -> Iterator[None]:
     """Attention and probe are answered at once, by `samples.fake_measure`."""
     with pytest.MonkeyPatch.context() as patch:
@@ -29,12 +28,9 @@ def small() -> Corpus:
     return generate(dialogues=120, seed=3)
 
 
-@pytest.fixture(scope="package")
-def study(small: Corpus, tmp_path_factory: pytest.TempPathFactory, fake_questions: None) -> Study:
-    pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[models]'")
-    return run(small_table(), tmp_path_factory.mktemp("study") / "s", corpora={"small": small})
-
-
-@pytest.fixture(scope="package")
-def folder(study: Study) -> Path:
-    return study.folder
+@pytest.fixture(scope="session")
+def study(small: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Study:
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[hf]'")
+    with pytest.MonkeyPatch.context() as patch:
+        install(patch)
+        return run(small_table(), tmp_path_factory.mktemp("study") / "s", corpora={"small": small})
