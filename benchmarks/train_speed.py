@@ -102,10 +102,18 @@ def make_batch(size: Size, device: torch.device, seed: int) -> Batch:
     utterance = (torch.arange(tokens) // size.turn_tokens).repeat(size.batch, 1)
     none = torch.zeros(size.batch, size.turns, dtype=torch.bool)
     places = ends.repeat(size.batch, 1)
-    every = torch.arange(size.batch * size.steps)
-    steps = (size.steps,) * size.batch
-    lengths = full * tokens, full * size.turns, full * size.steps
-    batch = Batch(context, lengths[0], utterance, places, lengths[1], none, response, lengths[2], every, steps)
+    batch = Batch(
+        context,
+        full * tokens,
+        utterance,
+        places,
+        full * size.turns,
+        none,
+        response,
+        full * size.steps,
+        real_places=torch.arange(size.batch * size.steps),
+        steps=(size.steps,) * size.batch,
+    )
     return batch.to(device)
 
 
