@@ -236,6 +236,9 @@ def test_models_are_not_asked_what_they_learnt_where_a_corpus_has_one_split(
     assert asked == {dialogue.id for dialogue in split_evenly(whole, seed=4).split("test")}
     assert learnt
     assert asked & learnt == set()
+    assert "small has one split: it was split 80/10/10 by dialogue with seed 4" in found.report.read_text(
+        encoding="utf-8"
+    )
 
 
 def test_a_corpus_of_one_split_is_measured_whole_by_models_that_were_there(

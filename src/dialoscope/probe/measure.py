@@ -367,7 +367,8 @@ def answers_of(
     fitted: Sequence[Classifier], features: Features, *, labels: Mapping[str, Labels], device: str
 ) -> Answers:
     """What classifiers answer, held against the labels."""
-    given = {name: classifier.predict(features, device=device) for name, classifier in zip(labels, fitted, strict=True)}
+    predicted = (classifier.predict(features, device=device) for classifier in fitted)
+    answers = dict(zip(labels, predicted, strict=True))
     hits = {name: hits_of(each, answers[name]) for name, each in labels.items()}
     # Perceptrons stop when their loss stalls and have no optimum to be short of.
     undecided = sum(int((~np.asarray(each.is_converged)).sum()) for each in fitted if hasattr(each, "is_converged"))

@@ -272,7 +272,7 @@ class Session:
         self._save()
         if not any(step.state == "failed" for step in self.taken):
             shutil.rmtree(self.folder / "unfinished", ignore_errors=True)
-        write_page(self.folder, self.plan, self.taken)
+        write_page(self.folder, self.plan, self.taken, self.resources.was_split)
         corpora = self.resources.corpora
         skipped = {name: dict(corpus.skipped) for name, corpus in corpora.items() if corpus.skipped}
         return Study(self.folder, self.taken, skipped)
