@@ -126,7 +126,10 @@ def test_a_limit_cuts_the_measured_split_only(limit: int) -> None:
     assert (len(parts.reference), len(parts.validation or [])) == (4, 3)
 
 
-@pytest.mark.parametrize(("alone", "how"), [("itself", "compared with itself"), ("whole", "measured whole")])
+@pytest.mark.parametrize(
+    ("alone", "how"),
+    [("itself", "compared with itself"), ("whole", "measured; distractions come from other dialogues")],
+)
 @pytest.mark.parametrize("name", ["all", "train", "test"])
 def test_a_corpus_of_one_split_is_measured_whole(alone: Alone, how: str, name: str) -> None:
     parts = split_for(split_into(**{name: 30}), alone=alone)

@@ -97,13 +97,13 @@ def test_distractions_and_their_loss(arguments: list[str], transform: str | None
     ("arguments", "message"),
     [
         (["--dtype", "float16"], "dtype is one of float32, bfloat16; found 'float16'."),
-        (["--attention-weight", "2"], "give --insert"),
-        (["--attention-reduction", "sum"], "give --insert"),
-        (["--no-attention-loss"], "give --insert"),
-        (["--attention-loss"], "give --insert"),
+        (["--attention-weight", "2"], "give insert as well"),
+        (["--attention-reduction", "sum"], "give insert as well"),
+        (["--no-attention-loss"], "give insert as well"),
+        (["--attention-loss"], "give insert as well"),
         (
             ["--insert", "0.5", "--no-attention-loss", "--attention-weight", "2"],
-            "--no-attention-loss excludes --attention-weight",
+            "Without attention_loss there is no attention_weight",
         ),
         (["--set", "heads=4"], "set heads=4 changes nothing in a model with encoder lstm and attention static"),
         (["--set", "norm=pre"], "set norm=pre changes nothing"),
