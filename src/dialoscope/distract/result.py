@@ -269,9 +269,8 @@ class AttentionResult(Result):
             for name in self.set_names
         ]
         caption = "DAS ratio of means: attention on unrelated turns, relative to real ones"
-        return Table(
-            ["set", *self.model_names], rows, caption, notes=[self._compared(each) for each in self.comparisons]
-        )
+        notes = [self._compared(each) for each in self.comparisons]
+        return Table(["set", *self.model_names], rows, caption, notes=notes)
 
     def _compared(self, compared: ModelComparison) -> str:
         """One comparison as a line: the difference of the ratios, and its corrected p-value or why there is none."""
