@@ -1,30 +1,29 @@
 r"""The rows of every study that needs a GPU: packed here, made there by a queue, merged here.
 
-    python examples/all_studies.py pack ../shared/data out/pack --site out/site   # corpora, sources, one archive
+    python examples/all_studies.py pack data/ out/pack --site out/site            # corpora, sources, one archive
     tar -xJf studies.tar.xz -C /tmp/studies && cd /tmp/studies                    # on the machine with the GPU
     PYTHONPATH=src:site python examples/all_studies.py run corpora --limit 1500   # a file for each row in out/rows
     python examples/all_studies.py merge out/rows                                 # rows into tables, tables into docs
 
 `pack` reads the folders of published data, cleans DailyDialog, and joins consecutive messages of one speaker in Ubuntu
 IRC. `--site` is a folder of packages that the other machine lacks (`pip install --no-deps --target out/site nltk`).
-`run` makes the rows that neither the tables nor its folder of rows have, in the order of `QUEUE` (see row_queue.py); a
-number of seconds written into `out/rows/limit` replaces `--limit` while it runs. `merge` puts rows into the tables. A
-row that was made again replaces the older one, unless it was made again as a check. Either way `made_again.json` keeps
-the main numbers of both, and `again` prints how far two rows of one seed are apart.
+`run` makes the rows that neither the tables nor its folder of rows have, in the order of `QUEUE` (see row_queue.py);
+numbers written into `out/rows/limit` and `out/rows/workers` replace those options while it runs. `merge` puts rows into
+the tables. A row that was made again replaces the older one, unless it was made again as a check. Either way
+`made_again.json` keeps the main numbers of both, and `again` prints how far two rows of one seed are apart.
+
+The study of remaining depth needs two more archives, unpacked at the same place: `pack data/ out/pack --engagement`
+writes its corpora and MiniLM in half precision; `run corpora --encoder encoder` reads them.
 """
 
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import re
 import shutil
 import subprocess
 import sys
-import tarfile
-import tempfile
-import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +31,7 @@ from typing import Any
 
 import row_queue
 import side_by_side
+import study_pack
 import trained_variants
 from row_queue import Job
 from side_by_side import Row
@@ -39,7 +39,6 @@ from side_by_side import Row
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 AGAIN = "made_again.json"
-ARCHIVE = "studies.tar.xz"
 PAIRED = ("dialogues",)  # rows of attention without their sums by dialogue are made again
 SEEDS = (1, 2)
 
@@ -65,12 +64,12 @@ FIRST = (  # of the 23: those with integration, static and dynamic, then the res
 
 
 def _trained(names: Iterable[str], seeds: Iterable[int], corpus: str = "dailydialog") -> Iterator[Job]:
-    place, samples = CORPORA[corpus]
+    file, samples = CORPORA[corpus]
     for seed in seeds:
         for name in names:
             preset = trained_variants.Variant.parse(name).preset
             yield Job(
-                "trained_variants", corpus, name, seed, ("{corpora}/" + place, "--epochs", "20"),
+                "trained_variants", corpus, name, seed, ("{corpora}/" + file, "--epochs", "20"),
                 kind=f"{corpus} {preset}", epochs=20, card_seconds=samples * CARD_SECONDS[preset], needs=PAIRED,
             )  # fmt: skip
 
@@ -108,63 +107,6 @@ QUEUE: tuple[Job, ...] = (
     *_leaks("cleaned", 14, (0, *SEEDS)),
     *_engaged(("max", "min", "human", "flat")),
 )
-
-
-# --- Pack -------------------------------------------------------------------------------------------------------------
-
-
-def pack(data: Path, out: Path, site: Path | None) -> None:
-    """Write one archive of the sources, the corpora, and packages that the other machine lacks."""
-    out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        corpora = Path(folder) / "corpora"
-        _gather(data, corpora)
-        with tarfile.open(out / ARCHIVE, "w:xz", preset=9) as archive:
-            for part in ("src", "examples"):
-                archive.add(ROOT / part, part, filter=_without_compiled)
-            archive.add(corpora, "corpora")
-            if site is not None:
-                archive.add(site, "site", filter=_without_compiled)
-            _add_metadata(archive)
-    print(f"{out / ARCHIVE}: {(out / ARCHIVE).stat().st_size / 1e6:.1f} MB")
-
-
-def _gather(data: Path, corpora: Path) -> None:
-    """DailyDialog as published and cleaned, with the pairs of the leak study, and Ubuntu IRC, as Parquet."""
-    from dialoscope.corpus import load, merge_turns, write
-
-    (corpora / "clean" / "corpus").mkdir(parents=True)
-    with tempfile.TemporaryDirectory() as folder:
-        clean, unpacked = Path(folder) / "clean", Path(folder) / "ubuntu"
-        command = [sys.executable, "-m", "dialoscope", "overlap", "clean", data / "dailydialog", "--threshold", "0.75"]
-        sizes = ["--test", "1000", "--validation", "1000", "--seed", "0", "--out", clean, "--quiet"]
-        subprocess.run([*map(str, (*command, *sizes))], check=True, stdout=subprocess.DEVNULL)
-        zipfile.ZipFile(data / "ubuntu_irc" / "ubuntu_irc.zip").extractall(unpacked)
-        found = {
-            "clean/corpus/corpus.parquet": load(clean / "corpus"),
-            "dailydialog.parquet": load(data / "dailydialog"),
-            "ubuntu_irc.parquet": merge_turns(load(unpacked)),
-        }
-        for turns in (1, 3):
-            (corpora / "clean" / f"pairs-{turns}").mkdir()
-            shutil.copy(clean / f"pairs-{turns}" / "test.parquet", corpora / "clean" / f"pairs-{turns}")
-    for name, corpus in found.items():
-        write(corpus, corpora / name, to="parquet", overwrite=True)
-        print(name, corpus.splits, "test split", corpus.split("test").fingerprint, flush=True)
-
-
-def _without_compiled(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    return None if "__pycache__" in member.name or member.name.endswith((".pyc", ".egg-info")) else member
-
-
-def _add_metadata(archive: tarfile.TarFile) -> None:
-    """What an installed package says of itself; without it a bare folder of sources has no version."""
-    from dialoscope.record import version
-
-    text = f"Metadata-Version: 2.1\nName: dialoscope\nVersion: {version()}\n".encode()
-    member = tarfile.TarInfo(f"src/dialoscope-{version()}.dist-info/METADATA")
-    member.size = len(text)
-    archive.addfile(member, io.BytesIO(text))
 
 
 # --- Run --------------------------------------------------------------------------------------------------------------
@@ -243,7 +185,7 @@ def _keep_row(row: Row, table: Path) -> None:
 
 def _keep_check(row: Row, table: Path) -> None:
     """Two rows of one seed beside each other; the table keeps the first."""
-    older = next(one for one in side_by_side.read(table) if _key(one) == _key(row))
+    older = next(first for first in side_by_side.read(table) if _key(first) == _key(row))
     print(f"{table.name}: {' '.join(map(str, _key(row)))}, made as a check: {_differences(older, row)}")
     _keep_pair(table, older, row)
 
@@ -254,7 +196,7 @@ def _keep_pair(table: Path, older: Row, row: Row) -> None:
     numbers = {"first": main_numbers(older), "again": main_numbers(row)}
     validation = [older.get("validation", []), row.get("validation", [])]  # perplexity after each epoch
     again = table.with_name(AGAIN)
-    others = [one for one in side_by_side.read(again) if {key: one[key] for key in pair} != pair]
+    others = [other for other in side_by_side.read(again) if {key: other[key] for key in pair} != pair]
     side_by_side.keep([*others, {**pair, **numbers, "validation": validation}], again)
 
 
@@ -297,12 +239,12 @@ def rebuild(document: Path) -> None:
     """Write what the studies print between the marks of a document."""
     text = document.read_text(encoding="utf-8")
     for mark, command in TABLES.items():
-        place = re.compile(rf"(?<=<!-- {re.escape(mark)} -->\n).*?(?=<!-- end -->)", re.DOTALL)
-        if place.search(text):
+        between_marks = re.compile(rf"(?<=<!-- {re.escape(mark)} -->\n).*?(?=<!-- end -->)", re.DOTALL)
+        if between_marks.search(text):
             script, *options = command.split()
             whole = [sys.executable, str(HERE / script), *options]
             printed = subprocess.run(whole, check=True, capture_output=True, text=True).stdout
-            text = place.sub(printed.replace("\\", r"\\"), text, count=1)  # an empty place matches twice
+            text = between_marks.sub(printed.replace("\\", r"\\"), text, count=1)  # an empty place matches twice
     document.write_text(text, encoding="utf-8")
 
 
@@ -314,6 +256,9 @@ def main() -> None:
     verb.add_argument("data", type=Path, help="the folder of published data")
     verb.add_argument("out", type=Path)
     verb.add_argument("--site", type=Path, help="packages that the other machine lacks")
+    verb.add_argument(
+        "--engagement", action="store_true", help="only what the study of remaining depth needs beside it"
+    )
     verb = verbs.add_parser("run", help="make the rows that are missing")
     verb.add_argument("corpora", type=Path)
     verb.add_argument("--limit", type=float, default=1e6, help="seconds")
@@ -329,7 +274,10 @@ def main() -> None:
     verbs.add_parser("again", help="rows made twice from one seed")
     arguments = parser.parse_args()
     if arguments.verb == "pack":
-        pack(arguments.data, arguments.out, arguments.site)
+        if arguments.engagement:
+            study_pack.pack_engagement(arguments.data, arguments.out)
+        else:
+            study_pack.pack(arguments.data, arguments.out, arguments.site)
     elif arguments.verb == "merge":
         merge(arguments.rows, HERE, ROOT / "docs" / "results.md")
     elif arguments.verb == "again":

@@ -51,12 +51,12 @@ def main() -> None:
     examples = data.epoch(plan, rng)
     rows = batches(examples, batch_size=chosen.recipe.batch_size, rng=rng, context_tokens=CONTEXT_TOKENS)
     made = collate_all(examples, rows[: arguments.batches], device=device, context_tokens=CONTEXT_TOKENS)
-    some = [*islice(made, arguments.batches)]
+    first_batches = [*islice(made, arguments.batches)]
     is_equal = True
     for name in arguments.presets:
         structure = replace(preset(name).settings, context_tokens=CONTEXT_TOKENS, vocabulary=len(data.vocabulary))
         (padded, slow), (skipping, fast) = (
-            trained(structure, some, arguments.device, skips=skips) for skips in (False, True)
+            trained(structure, first_batches, arguments.device, skips=skips) for skips in (False, True)
         )
         difference = np.abs(padded / skipping - 1).max()
         is_equal &= bool(difference < TOLERANCE)
@@ -65,7 +65,7 @@ def main() -> None:
         sys.exit(1)
 
 
-def trained(structure: Structure, some: Sequence[Batch], device: str, *, skips: bool) -> tuple[np.ndarray, float]:
+def trained(structure: Structure, made: Sequence[Batch], device: str, *, skips: bool) -> tuple[np.ndarray, float]:
     """Losses and sizes of gradients of some batches, and samples a second when they come again twice."""
     recurrence.SKIPS_ENDED_ROWS = skips
     seed_step(0, 0)
@@ -84,17 +84,17 @@ def trained(structure: Structure, some: Sequence[Batch], device: str, *, skips: 
         learner.update()
         return [float(loss) / tokens, float(size)]
 
-    numbers = np.array([step(number, batch) for number, batch in enumerate(some)])
-    for number, batch in enumerate(some):  # what came before is captured now
+    numbers = np.array([step(number, batch) for number, batch in enumerate(made)])
+    for number, batch in enumerate(made):  # what came before is captured now
         step(number, batch)
     begun = time.monotonic()
-    for number, batch in enumerate(some):
+    for number, batch in enumerate(made):
         step(number, batch)
     seconds = time.monotonic() - begun
     graphs.clear()
     if device.startswith("cuda"):
         torch.cuda.empty_cache()
-    return numbers, sum(len(batch.steps) for batch in some) / seconds
+    return numbers, sum(len(batch.steps) for batch in made) / seconds
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ FAILURES_IN_A_ROW = 4  # of different rows, after which something else is wrong 
 KNOWN_FROM = 0.1  # of a training: from here on its own pace tells what it will cost
 MOST = 3.0  # times what was expected: other kinds of rows correct an expectation up or down by no more
 RESERVE = 1.1  # times what a row should cost must fit into the time that is left
-LIMIT = "limit"  # a file beside the rows: seconds that replace --limit while the queue runs
+LIMIT, WORKERS = "limit", "workers"  # files beside the rows: numbers that replace the settings while the queue runs
 SUMMARY = "summary.json"
 THREADS = {name: "2" for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "RAYON_NUM_THREADS")}
 PR_SET_PDEATHSIG = 1
@@ -135,7 +135,7 @@ class Costs:
     def training(self, job: Job, running: Iterable[Running] = ()) -> float:
         """Card seconds of a row: as its kind costs, or else by how much others cost more or less than expected."""
         known = [(ended, seconds) for ended, seconds, _ in self.ended]
-        known += [(one.job, cost) for one in running if (cost := one.own_cost()) is not None]
+        known += [(row.job, cost) for row in running if (cost := row.own_cost()) is not None]
         same = [seconds for other, seconds in known if other.kind == job.kind]
         if same:
             return statistics.mean(same)
@@ -158,11 +158,11 @@ def sharing_ends(work: Sequence[float]) -> list[float]:
     [20.0, 40.0]
     """
     ends, before, now = dict[int, float](), 0.0, 0.0
-    order = sorted(range(len(work)), key=lambda place: work[place])
-    for ended, place in enumerate(order):
-        now += (work[place] - before) * (len(work) - ended)
-        before, ends[place] = work[place], now
-    return [float(ends[place]) for place in range(len(work))]
+    shortest_first = sorted(range(len(work)), key=lambda row: work[row])
+    for ended, row in enumerate(shortest_first):
+        now += (work[row] - before) * (len(work) - ended)
+        before, ends[row] = work[row], now
+    return [float(ends[row]) for row in range(len(work))]
 
 
 def fits(work: Sequence[tuple[float, float]], left: float) -> bool:
@@ -198,20 +198,22 @@ class Queue:
     @property
     def left(self) -> float:
         """Seconds until the limit, which a file beside the rows can change."""
-        limit = self.settings.limit
+        return self._replaced(LIMIT, self.settings.limit) - self.elapsed
+
+    def _replaced(self, name: str, usual: float) -> float:
         with suppress(OSError, ValueError):
-            limit = float((self.settings.rows / LIMIT).read_text())
-        return limit - self.elapsed
+            return float((self.settings.rows / name).read_text())
+        return usual
 
     # --- The loop -----------------------------------------------------------------------------------------------------
 
     def run(self) -> bool:
         """Make rows until none is left or fits; whether every row that was tried was made."""
-        told = -self.settings.tell_every
+        last_told = -self.settings.tell_every
         try:
             while self._look():
-                if self.elapsed - told >= self.settings.tell_every:
-                    told = self.elapsed
+                if self.elapsed - last_told >= self.settings.tell_every:
+                    last_told = self.elapsed
                     self._tell()
                 time.sleep(max(0.0, min(self.settings.look_every, self.left)))
         finally:
@@ -242,7 +244,8 @@ class Queue:
     def _next(self) -> Job | None:
         """What is to begin now."""
         training = sum(row.measured_since is None for row in self.running)
-        return self._first_that_fits() if training < self.settings.workers else None
+        workers = self._replaced(WORKERS, self.settings.workers)
+        return self._first_that_fits() if training < workers else None
 
     def _first_that_fits(self) -> Job | None:
         """The first waiting row that fits into the time that is left beside those under way."""

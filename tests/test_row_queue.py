@@ -107,8 +107,8 @@ def test_a_row_of_the_table_is_made_again_only_as_a_check_or_where_it_lacks_some
 
 
 def test_a_broken_row_is_tried_twice_and_does_not_stop_the_others(folder: Path) -> None:
-    is_whole, said = queue(folder, job(folder, "broken"), job(folder, "a"), job(folder, "b"), workers=1)
-    assert not is_whole and "no such luck" in said and "failed: study--c--broken--0" in said
+    is_whole, lines = queue(folder, job(folder, "broken"), job(folder, "a"), job(folder, "b"), workers=1)
+    assert not is_whole and "no such luck" in lines and "failed: study--c--broken--0" in lines
     assert tried(folder) == ["broken", "broken", "a", "b"] and made(folder) == ["a", "b"]
 
 
@@ -153,6 +153,14 @@ def test_a_limit_written_beside_the_rows_ends_what_runs(folder: Path) -> None:
     (folder / "rows" / row_queue.LIMIT).write_text("-1")
     assert running.run()
     assert tried(folder) == [] and "lost: nothing" in lines[-1]
+
+
+def test_a_number_of_workers_written_beside_the_rows_counts(folder: Path) -> None:
+    (folder / "rows").mkdir()
+    (folder / "rows" / row_queue.WORKERS).write_text("0")
+    assert queue(folder, job(folder, "a"))[0] and tried(folder) == []
+    (folder / "rows" / row_queue.WORKERS).write_text("1")
+    assert queue(folder, job(folder, "a"))[0] and made(folder) == ["a"]
 
 
 def test_the_limit_ends_a_row_under_way(folder: Path) -> None:

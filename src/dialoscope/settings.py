@@ -121,12 +121,20 @@ def with_options(settings: Settings | None, kind: type[Settings], options: Mappi
 
 def options_of(kind: type) -> dict[str, Option]:
     """The options of a settings class by name."""
-    return {each.name: each.metadata["option"] for each in fields(kind)}
+    if kind not in _OPTIONS:
+        _OPTIONS[kind] = {each.name: each.metadata["option"] for each in fields(kind)}
+    return _OPTIONS[kind]
 
 
 def types_of(kind: type) -> dict[str, Any]:
     """The types of a settings class by name."""
-    return get_type_hints(kind)
+    if kind not in _TYPES:
+        _TYPES[kind] = get_type_hints(kind)
+    return _TYPES[kind]
+
+
+_OPTIONS: dict[type, dict[str, Option]] = {}
+_TYPES: dict[type, dict[str, Any]] = {}
 
 
 def default_of(kind: type[BaseSettings], name: str) -> Any:

@@ -3,16 +3,26 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from dialoscope.errors import OutputError, UsageError
 from dialoscope.record import Origin, Score
-from dialoscope.report import Section, Table, run, write_run
-from dialoscope.report.run import is_whole, read_json
+from dialoscope.report import Section, Table, run
+from dialoscope.report.plain import origin_to_dict, plain
+from dialoscope.report.run import is_whole, read_json, write_result_folder
 
 ORIGIN = Origin("demo@00", {"threshold": 0.75}, 7, "0.1.0")
+
+
+def write_run(
+    out: Path, *, instrument: str, data: Any, section: Section, origin: Origin, overwrite: bool = True, fill: Any = None
+) -> Path:
+    """A folder with this data in its result.json."""
+    head = {"schema_version": 2, "instrument": instrument, "origin": origin_to_dict(origin), "data": plain(data)}
+    return write_result_folder(out, head=head, section=section, origin=origin, overwrite=overwrite, fill=fill)
 
 
 @pytest.fixture

@@ -200,7 +200,8 @@ class FakeProbeQuestion(FakeQuestion):
 
 def install(patch: pytest.MonkeyPatch, **kinds: type[FakeQuestion]) -> None:
     """Put the fake questions in the place of attention and probe."""
-    for name, kind in {"attention": FakeQuestion, "probe": FakeProbeQuestion, **kinds}.items():
+    chosen: dict[str, type[FakeQuestion]] = {"attention": FakeQuestion, "probe": FakeProbeQuestion, **kinds}
+    for name, kind in chosen.items():
         known = QUESTIONS[name]
         fake = kind(known.ask, known.module, known.function, known.settings_name, known.result_name, has_models=True)
         patch.setitem(QUESTIONS, name, fake)

@@ -42,7 +42,10 @@ def overlap(folder: Path, ratios: Mapping[str, float], **options: Any) -> Path:
     """Shares and means of ratios; the part of a name before # is the dialogue."""
     keys, values = [(name,) for name in ratios], np.asarray(list(ratios.values()))
     dialogues = [name.partition("#")[0] for name in ratios]
-    numbers = {SHARE: Items.mean_of(keys, dialogues, values > 0.8), MEAN: Items.mean_of(keys, dialogues, values)}
+    numbers = {
+        SHARE: Items.mean_of(keys, dialogues, (values > 0.8).astype(float)),
+        MEAN: Items.mean_of(keys, dialogues, values),
+    }
     return items_result(folder, numbers, **options)
 
 
@@ -303,7 +306,7 @@ def test_the_standard_error_of_a_correlation_leaves_each_dialogue_out() -> None:
     keys = [(name,) for name in names]
     strong, weak = rated + rng.normal(size=400), rated + 3 * rng.normal(size=400)
     sides = [Items(keys, names, values, np.ones(400), rated) for values in (strong, weak)]
-    change = change_of("r", "m/s/spearman", *sides, Resampling())
+    change = change_of("r", "m/s/spearman", sides[0], sides[1], Resampling())
     assert not isinstance(change, str)
     assert change.difference.interval is not None
     low, high = change.difference.interval
@@ -329,7 +332,7 @@ def test_a_difference_of_the_smallest_size_is_found_four_times_in_five() -> None
         before = rng.normal(size=dialogues)
         after = before + rng.normal(true, 0.5, size=dialogues)
         sides = [Items.mean_of(keys, names, values) for values in (before, after)]
-        change = change_of("r", MEAN, *sides, Resampling(resamples=1000))
+        change = change_of("r", MEAN, sides[0], sides[1], Resampling(resamples=1000))
         assert not isinstance(change, str)
         (change,) = corrected([change])
         found += change.p_holm is not None and change.p_holm < 0.05

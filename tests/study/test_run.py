@@ -63,7 +63,7 @@ def test_a_step_has_the_numbers_of_the_same_call_in_python(study: Study, small: 
 
 def test_a_study_is_run_from_a_file_a_table_or_a_plan(small: Corpus, tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text('[corpora]\nsmall = "concierge"\n[overlap]\n')
-    plans = [tmp_path / "study.toml", str(tmp_path / "study.toml"), OVERLAP, plan_of(OVERLAP)]
+    plans: list[Any] = [tmp_path / "study.toml", str(tmp_path / "study.toml"), OVERLAP, plan_of(OVERLAP)]
     found = [run(plan, tmp_path / str(number), corpora={"small": small}) for number, plan in enumerate(plans)]
     assert len({json.dumps(each.results["overlap-small"]["scores"]) for each in found}) == 1
     with pytest.raises(UsageError, match="A study takes a TOML file, a table or a Plan, found int"):
@@ -236,6 +236,9 @@ def test_models_are_not_asked_what_they_learnt_where_a_corpus_has_one_split(
     assert asked == {dialogue.id for dialogue in split_evenly(whole, seed=4).split("test")}
     assert learnt
     assert asked & learnt == set()
+    assert "small has one split: it was split 80/10/10 by dialogue with seed 4" in found.report.read_text(
+        encoding="utf-8"
+    )
 
 
 def test_a_corpus_of_one_split_is_measured_whole_by_models_that_were_there(

@@ -96,7 +96,9 @@ def validate(corpus: Corpus, settings: ReadSettings, reading: Reading, output: S
         print_json({**report.to_dict(), "problems": problems})
     else:
         print_table(["checked", "count"], report.counts.items())
-        typer.echo(f"Next: dialoscope corpus show {reading.words(corpus)}{' --on-error skip' * bool(problems)}")
+        typer.echo(
+            f"Next: dialoscope corpus show {reading.words(corpus)}{' --on-error skip' if report.bad_records else ''}"
+        )
     raise typer.Exit(2 if report.bad_records else 0)
 
 

@@ -18,8 +18,8 @@ from dialoscope.overlap.settings import CleanSettings, FilterSettings, OverlapSe
 from dialoscope.settings import BaseSettings, option
 
 if TYPE_CHECKING:
-    from dialoscope.overlap import Filtered
     from dialoscope.overlap.made import Made
+    from dialoscope.overlap.tables import TextTable
 
 LISTED = 20  # pairs in the terminal
 
@@ -46,12 +46,15 @@ class TextReading(Reading):
 
     def read(self, corpus: Sequence[str] | None, output: Output) -> Any:
         """Read dialogues, or the texts of a column as dialogues of one turn."""
-        if self.column is None:
-            return self.load(corpus, output)
+        return self.load(corpus, output) if self.column is None else self.read_table(corpus, output).corpus
+
+    def read_table(self, corpus: Sequence[str] | None, output: Output) -> TextTable:
+        """Read the texts of a column, and the rows that they stand in."""
         from dialoscope.overlap.tables import read_texts
 
+        assert self.column is not None
         with working("reading", quiet=output.is_quiet):
-            return read_texts(corpus or (), column=self.column, train=self.train, test=self.test).corpus
+            return read_texts(corpus or (), column=self.column, train=self.train, test=self.test)
 
     def words(self, corpus: Sequence[str] | None) -> str:
         """What was read, as the next command has to name it."""
@@ -217,18 +220,18 @@ def pairs(
     against = engine.read([other.against], single, output, is_whole=is_whole) if other.against else None
     with working("joining", quiet=output.is_quiet), engine.opened() as opened:
         folder: dict[str, Any] = {"folder": output.folder, "overwrite": output.overwrite} if is_folder else {}
-        found = find_pairs(data, against=against, settings=settings, engine=opened, **folder)
+        result = find_pairs(data, against=against, settings=settings, engine=opened, **folder)
     if output.folder is not None and not is_folder:
-        found.save(output.folder, overwrite=output.overwrite)
+        result.save(output.folder, overwrite=output.overwrite)
     if output.json:
-        print_json(found.to_dict())
+        print_json(result.to_dict())
         return
-    shown = found.closest(LISTED) if found.is_whole else found.table.slice(0, LISTED).to_pylist()
-    order = "highest ratio first" if found.is_whole else "in the order of the corpus"
-    part = f" (first {len(shown)}, {order})" if len(found) > len(shown) else ""
+    shown = result.closest(LISTED) if result.is_whole else result.table.slice(0, LISTED).to_pylist()
+    order = "highest ratio first" if result.is_whole else "in the order of the corpus"
+    part = f" (first {len(shown)}, {order})" if len(result) > len(shown) else ""
     cells = [[row["first"], row["second"], row["ratio"]] for row in shown]
-    print_table(["first", "second", "ratio"], cells, title=f"{len(found):,} pairs{part}")
-    print_account(found.used, found.counts)
+    print_table(["first", "second", "ratio"], cells, title=f"{len(result):,} pairs{part}")
+    print_account(result.used, result.counts)
     following = f"clean {reading.words(corpus)} --threshold {settings.threshold:g} --out cleaned/"
     typer.echo(f"Next: dialoscope overlap {following}")
 
@@ -239,26 +242,18 @@ def filter(corpus: Corpus, settings: FilterSettings, reading: TextReading, outpu
 
     check_output(output, [*(corpus or ()), *reading.paths])
     out = output.required("a folder for the data")
-    data = reading.read(corpus, output)
+    table = None if reading.column is None else reading.read_table(corpus, output)
+    data = reading.load(corpus, output) if table is None else table.corpus
     with working("filtering", quiet=output.is_quiet):
         filtered = filter_test(data, settings=settings)
-        if reading.column is not None:
-            filtered = with_table_rows(filtered, data, corpus, reading)
+    if table is not None:
+        part, count = filtered.result.measured[0], len(filtered.result.table)
+        filtered = filtered.with_rows(table.rows[part].slice(0, count))
     counts, unit = filtered.counts, filtered.result.unit
     finding = f"{counts['kept']:,} of {counts['measured']:,} {unit}s kept, {counts['dropped']:,} dropped"
     finish_made(filtered, f"{finding} for an overlap over {settings.threshold:g}.", out, output)
     if not output.json:
         typer.echo(f"Next: head {quote(str(out / 'ledger.jsonl'))}")
-
-
-def with_table_rows(filtered: Filtered, data: Any, corpus: Sequence[str] | None, reading: TextReading) -> Filtered:
-    """The rows of the tables that the texts of the filtered split came from."""
-    from dialoscope.overlap.tables import read_texts
-
-    part, count = filtered.result.measured[0], len(filtered.result.table)
-    assert reading.column is not None
-    table = read_texts(corpus or (), column=reading.column, train=reading.train, test=reading.test)
-    return filtered.with_rows(table.rows[part].slice(0, count))
 
 
 def clean(corpus: Corpus, settings: CleanSettings, reading: TextReading, engine: EngineOptions, output: Output) -> None:

@@ -52,7 +52,8 @@ def scores_table(result: MetricsResult) -> Table:
     notes = list(result.notes)
     if tests:
         notes.insert(0, "p-values are two-sided, by the same dialogues, with Holm's correction over the whole table.")
-    return Table(["metric", "unit", *systems, *tests], rows, "Scores of the responses", notes=notes, name="scores")
+    columns: list[str | Column] = ["metric", "unit", *systems, *tests]
+    return Table(columns, rows, "Scores of the responses", notes=notes, name="scores")
 
 
 def comparison_table(result: MetricsResult, other: str) -> Table:

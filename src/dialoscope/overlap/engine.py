@@ -102,7 +102,9 @@ class Here:
         count, width = len(measured), len(reference.texts)
         if is_same:
             reference_bags = bags_of(*reference.texts, tokeniser=words)[0]
-            measured_bags = [bags.take(np.arange(count)) for bags in reference_bags]
+            measured_bags = (
+                [bags.take(np.arange(count)) for bags in reference_bags] if count < len(reference) else reference_bags
+            )
             best = best_match([(bags, bags) for bags in reference_bags], is_self=True)
             best = Best(best.ratio[:count], best.match[:count])
         else:

@@ -126,12 +126,12 @@ def pairs(
     chosen = [chosen_dialogues(data, settings) for data in corpora]
     sides = [engine.side(data, unit=settings.unit, context_turns=settings.context_turns) for data in chosen]
     second = None if against is None else sides[1]
-    found = engine.pairs(sides[0], second, settings, folder=folder, overwrite=overwrite)
+    listed_pairs = engine.pairs(sides[0], second, settings, folder=folder, overwrite=overwrite)
     numbers = {
-        "pairs": found.total,
-        "units": found.units,
-        "other_units": found.other_units,
-        "distinct": found.distinct,
+        "pairs": listed_pairs.total,
+        "units": listed_pairs.units,
+        "other_units": listed_pairs.other_units,
+        "distinct": listed_pairs.distinct,
     }
     names = [each.name if each.name != chosen[0].name else f"{each.name}, other" for each in chosen[1:]]
     parts = {name: len(data) for name, data in zip([chosen[0].name, *names], chosen, strict=True)}
@@ -139,7 +139,7 @@ def pairs(
     choices = {"threshold": settings.threshold, **settings.changed()}
     return OverlapPairs(
         settings=settings,
-        table=found.table,
+        table=listed_pairs.table,
         parts=parts,
         used=f"Compared: {listed}{' with itself' if against is None else ''}.",
         counts={

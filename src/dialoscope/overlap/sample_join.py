@@ -19,9 +19,9 @@ Hashes = np.ndarray[Any, np.dtype[np.uint64]]
 
 def join_parts(left: list[Bags], right: list[Bags] | None, threshold: Threshold) -> tuple[Pairs, np.ndarray[Any, Any]]:
     """Pairs of units whose parts all reach the threshold, and the smallest ratio of their parts."""
-    main = rarest_part(left, right)
+    joined = rarest_part(left, right)
     try:
-        found = join(left[main], right[main] if right else None, threshold=threshold)
+        pairs = join(left[joined], right[joined] if right else None, threshold=threshold)
     except TooManyPairsError as error:
         if len(left) == 1:
             raise
@@ -29,17 +29,17 @@ def join_parts(left: list[Bags], right: list[Bags] | None, threshold: Threshold)
             f"There are {error.number:,} pairs of samples to look at: too many. "
             "Raise the threshold, or choose the unit dialogue or turn."
         ) from error
-    ratios = ratios_of(left[main], (right or left)[main], found)
+    ratios = ratios_of(left[joined], (right or left)[joined], pairs)
     for part, (one, other) in enumerate(zip(left, right or left, strict=True)):
-        if part == main:
+        if part == joined:
             continue
-        shared = shared_tokens(one.offsets, one.tokens, other.offsets, other.tokens, found.first, found.second)
-        sizes = one.sizes[found.first] + other.sizes[found.second]
+        shared = shared_tokens(one.offsets, one.tokens, other.offsets, other.tokens, pairs.first, pairs.second)
+        sizes = one.sizes[pairs.first] + other.sizes[pairs.second]
         limit = exact_threshold(threshold)
         is_over = (2 * limit.denominator * shared >= limit.numerator * sizes) & (sizes > 0)
         ratios = np.minimum(ratios, 2 * shared / np.maximum(sizes, 1))[is_over]
-        found = Pairs(found.first[is_over], found.second[is_over], found.shared[is_over])
-    return found, ratios
+        pairs = Pairs(pairs.first[is_over], pairs.second[is_over], pairs.shared[is_over])
+    return pairs, ratios
 
 
 def rarest_part(left: list[Bags], right: list[Bags] | None) -> int:
@@ -58,9 +58,9 @@ def _identical_pairs(left: Bags, right: Bags | None) -> int:
     return int((counts[here] * others[there]).sum())
 
 
-def ratios_of(one: Bags, other: Bags, found: Pairs) -> np.ndarray[Any, Any]:
+def ratios_of(one: Bags, other: Bags, pairs: Pairs) -> np.ndarray[Any, Any]:
     """The overlap ratios of these pairs."""
-    return np.asarray(2 * found.shared / np.maximum(1, one.sizes[found.first] + other.sizes[found.second]))
+    return np.asarray(2 * pairs.shared / np.maximum(1, one.sizes[pairs.first] + other.sizes[pairs.second]))
 
 
 def shared_tokens(left: Ints, left_tokens: Ranks, right: Ints, right_tokens: Ranks, first: Ints, second: Ints) -> Ints:

@@ -1,4 +1,4 @@
-"""What encodings know: one classifier for each task on a model's encodings, beside what it takes to be impressed.
+"""What encodings know: one classifier for each task on a model's encodings, beside its controls.
 
 Classifiers learn from the training split's positions and are scored on the held-out ones. Every model stands beside its
 controls: the most frequent answer, the best one that never changes, the context's bag of words, the same structure
@@ -232,7 +232,7 @@ class Answers(NamedTuple):
 
     tasks: Answered
     undecided: int = 0
-    given: Mapping[str, Targets] = MappingProxyType({})  # task -> the answers themselves
+    labels: Mapping[str, Targets] = MappingProxyType({})  # task -> the labels that they name
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -367,11 +367,12 @@ def answers_of(
     fitted: Sequence[Classifier], features: Features, *, labels: Mapping[str, Labels], device: str
 ) -> Answers:
     """What classifiers answer, held against the labels."""
-    given = {name: classifier.predict(features, device=device) for name, classifier in zip(labels, fitted, strict=True)}
-    hits = {name: hits_of(each, given[name]) for name, each in labels.items()}
+    predicted = (classifier.predict(features, device=device) for classifier in fitted)
+    answers = dict(zip(labels, predicted, strict=True))
+    hits = {name: hits_of(each, answers[name]) for name, each in labels.items()}
     # Perceptrons stop when their loss stalls and have no optimum to be short of.
     undecided = sum(int((~np.asarray(each.is_converged)).sum()) for each in fitted if hasattr(each, "is_converged"))
-    return Answers(hits, undecided, given)
+    return Answers(hits, undecided, answers)
 
 
 def _shuffled(name: str, labels: Labels, seed: int) -> Targets:
@@ -471,9 +472,9 @@ def _evidence(
         dialogue=position.dialogue,
         turn=len(position.context),
         query=query if len(query) <= LONGEST else f"{query[:LONGEST]}…",
-        labels=labels[task].names(better.given[task], row),
-        from_encodings=labels[task].names(own.given[task], row),
-        from_words=labels[task].names(words.given[task], row),
+        labels=labels[task].names(better.labels[task], row),
+        from_encodings=labels[task].names(own.labels[task], row),
+        from_words=labels[task].names(words.labels[task], row),
     )
 
 

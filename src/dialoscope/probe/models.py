@@ -23,7 +23,7 @@ LAST, AUTO = -1, "auto"  # how a Hugging Face model is usually read
 
 
 class Source(NamedTuple):
-    """A model that was given (a path, a name, a loaded model, or a model with its tokenizer), and how it is read."""
+    """A model (a path, a name, a loaded model, or a pair of model and tokenizer), and which states of it are read."""
 
     model: Any
     layer: int = LAST
@@ -56,7 +56,7 @@ class Probes:
         return open_model(source.model, self.settings, name=name, quiet=self.is_quiet, **reading)
 
     def check_names(self) -> None:
-        """Open each model once that is no path here, so that a wrong one is refused before anything is computed."""
+        """Open every model that is not a path here, so that a wrong one is refused before anything is computed."""
         hub_names = set()
         for name, source in self.sources.items():
             is_path = isinstance(source.model, str | Path)

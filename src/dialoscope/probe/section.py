@@ -1,4 +1,4 @@
-"""The probe section of the report: what each model's encodings know, beside what it takes to be impressed."""
+"""The probe section of the report: what each model's encodings know, beside their controls."""
 
 from __future__ import annotations
 

@@ -15,7 +15,6 @@ from dialoscope.lazy import make_lazy
 if TYPE_CHECKING:
     from dialoscope.report.html import render
     from dialoscope.report.result import Result
-    from dialoscope.report.run import write_run as write_run
     from dialoscope.report.section import Block as Block
     from dialoscope.report.section import Card as Card
     from dialoscope.report.section import Chart as Chart
@@ -39,7 +38,6 @@ make_lazy(
     {
         "html": ("render",),
         "result": ("Result",),
-        "run": ("write_run",),
         "section": (
             "Block",
             "Card",

@@ -20,27 +20,10 @@ from dialoscope.files import contents, whole_folder
 from dialoscope.record import SCHEMA_VERSION, Origin
 from dialoscope.report.anchor import free_name
 from dialoscope.report.html import render
-from dialoscope.report.plain import origin_to_dict, plain, to_text
+from dialoscope.report.plain import to_text
 from dialoscope.report.section import Section, Table
 
 RESULT = "result.json"
-
-
-def write_run(
-    out: str | Path,
-    *,
-    instrument: str,
-    data: Mapping[str, Any],
-    section: Section,
-    origin: Origin,
-    overwrite: bool = True,
-    fill: Callable[[Path], None] | None = None,
-) -> Path:
-    """Write the folder of a function that makes data (clean, filter): its account as `data`, its page and its files."""
-    head = {"schema_version": SCHEMA_VERSION, "instrument": instrument, "origin": origin_to_dict(origin)}
-    return write_result_folder(
-        out, head={**head, "data": plain(data)}, section=section, origin=origin, overwrite=overwrite, fill=fill
-    )
 
 
 def write_result_folder(

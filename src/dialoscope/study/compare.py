@@ -182,6 +182,8 @@ class CompareResult(Result):
         hidden = len(self.out_of_reach)
         text = f"{self.better} {total} are significantly better than before, none is worse"
         text += f"; in {hidden} of them no change could have been found {self._with_so_few()}" if hidden else ""
+        text += f"; {self.untested} could not be tested" if self.untested else ""
+        text += "; but more than the models differs (see the notes)" if self.left_out else ""
         is_whole = not (self.untested or self.left_out or hidden)
         return [Verdict("good" if is_whole else "cannot_tell", f"{text}.")]
 

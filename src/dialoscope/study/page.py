@@ -20,10 +20,10 @@ STATES = {"done": "done", "failed": "failed", "skipped": "skipped", "pending": "
 TITLES = {"compare": "Comparison"}
 
 
-def write_page(folder: Path, plan: Plan, steps: Sequence[Step]) -> None:
+def write_page(folder: Path, plan: Plan, steps: Sequence[Step], was_split: Iterable[str]) -> None:
     """The page of a study, in its folder."""
     found = list(zip(steps, sections_of(folder, steps), strict=True))
-    sections = [*(section for _, section in found), how_it_was_made(plan, steps)]
+    sections = [*(section for _, section in found), how_it_was_made(plan, steps, was_split)]
     page = render(plan.title, sections, subtitle=", ".join(plan.corpora), overall=overall(found))
     with whole_file(folder / "report.html") as unfinished:
         unfinished.write_text(page, encoding="utf-8", newline="\n")
@@ -123,7 +123,7 @@ def _concern(section: Section) -> str:
     return f"{section.title} ({', '.join(about)})" if len(about) < len(parts) else section.title
 
 
-def how_it_was_made(plan: Plan, steps: Sequence[Step]) -> Section:
+def how_it_was_made(plan: Plan, steps: Sequence[Step], was_split: Iterable[str]) -> Section:
     """The steps of the study, and how its models were trained."""
     columns = [Column("step"), Column("question"), Column("corpus"), Column("state"), Column("seconds", ".1f"),
                Column("result")]  # fmt: skip
@@ -144,4 +144,6 @@ def how_it_was_made(plan: Plan, steps: Sequence[Step]) -> Section:
         tables.append(
             Table(["model", "trained on", "settings"], models, "Models trained for this study", name="models")
         )
-    return Section("How it was made", "steps", "What was run, and how did it end?", tables)
+    rule = f"has one split: it was split 80/10/10 by dialogue with seed {plan.seed}, for the training of models and for"
+    splits = [Prose(f"{name} {rule} the questions to them.") for name in sorted(was_split)]
+    return Section("How it was made", "steps", "What was run, and how did it end?", [*splits, *tables])

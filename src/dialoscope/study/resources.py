@@ -60,6 +60,7 @@ class Resources:
         self.plan, self.folder, self.listener, self.trains = plan, folder, listener, trains
         self.corpora = dict(corpora)
         self.broken: dict[str, Exception] = {}
+        self.was_split = set[str]()  # corpora of one split that were split for models of this study
         self._models: dict[str, Model] = {}
 
     def corpus(self, name: str) -> Corpus:
@@ -76,8 +77,10 @@ class Resources:
         on the same corpus of one split, the question gets its split, so that nothing is measured that was learnt.
         """
         corpus = self.corpus(task.corpus)
-        is_learnt = any(model.learnt_from == task.corpus for model in models.values())
-        return split_evenly(corpus, seed=self.plan.seed) if is_learnt else corpus
+        if len(corpus.splits) > 1 or task.corpus not in [model.learnt_from for model in models.values()]:
+            return corpus
+        self.was_split.add(task.corpus)
+        return split_evenly(corpus, seed=self.plan.seed)
 
     def models_for(self, task: Task, *, is_opened: bool = False) -> dict[str, Model]:
         """The models of a task that can be loaded; the others are reported once, and left out.

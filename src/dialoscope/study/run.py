@@ -272,7 +272,7 @@ class Session:
         self._save()
         if not any(step.state == "failed" for step in self.taken):
             shutil.rmtree(self.folder / "unfinished", ignore_errors=True)
-        write_page(self.folder, self.plan, self.taken)
+        write_page(self.folder, self.plan, self.taken, self.resources.was_split)
         corpora = self.resources.corpora
         skipped = {name: dict(corpus.skipped) for name, corpus in corpora.items() if corpus.skipped}
         return Study(self.folder, self.taken, skipped)
@@ -355,7 +355,7 @@ def planned(
         state = "would be skipped" if isinstance(lost, MissingExtraError) else "would fail"
         rows.append({"step": name, "corpus": "", "models": [], "dialogues": None, "state": f"{state}: {lost}"})
     if plan.against is not None:
-        problem = foreseen(plan).get("compared")
-        state = "to do" if problem is None else f"would fail: {problem}"
+        told = foreseen(plan).get("compared")
+        state = "to do" if told is None else f"would fail: {told}"
         rows.append({"step": "compared", "corpus": "", "models": [], "dialogues": None, "state": state})
     return rows

@@ -105,12 +105,12 @@ class Spark:
         with Frames(self.session, self.limits) as frames:
             bags = frames.bags([first] if second is None else [first, second], tokeniser=settings.words)
             terms = Terms(limit, is_self=second is None, part=rarest_part(bags, first.parts))
-            found = _named(frames.pairs(bags, terms), bags)
+            pairs = _named(frames.pairs(bags, terms), bags)
             units, other_units = bags[0].count(), None if second is None else bags[-1].count()
             if folder is not None:
-                table, total = _written(found, folder, overwrite=overwrite)
+                table, total = _written(pairs, folder, overwrite=overwrite)
             else:
-                table = found.toArrow()
+                table = pairs.toArrow()
                 total = len(table)
         return PairsFound(table, total, units, other_units)
 
@@ -127,22 +127,22 @@ class Spark:
             )
 
 
-def _named(found: DataFrame, bags: list[DataFrame]) -> DataFrame:
+def _named(pairs: DataFrame, bags: list[DataFrame]) -> DataFrame:
     """Pairs by id, in order."""
     firsts = bags[0].selectExpr("key AS first", "id AS first_id")
     seconds = bags[-1].selectExpr("key AS second", "id AS second_id")
-    named = found.join(firsts, "first").join(seconds, "second").orderBy("first", "second")
+    named = pairs.join(firsts, "first").join(seconds, "second").orderBy("first", "second")
     return named.selectExpr("first_id AS first", "second_id AS second", "ratio")
 
 
-def _written(found: DataFrame, folder: Path, *, overwrite: bool) -> tuple[pa.Table, int]:
+def _written(pairs: DataFrame, folder: Path, *, overwrite: bool) -> tuple[pa.Table, int]:
     """Pairs as a folder of Parquet files, whole or not at all; and the first of them with their number."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
     seen = Observation()
     with whole_folder(folder, overwrite=overwrite, check=_check_pairs) as unfinished:
-        counted = found.observe(seen, F.count(F.lit(1)).alias("pairs"))
+        counted = pairs.observe(seen, F.count(F.lit(1)).alias("pairs"))
         counted.write.mode("append").parquet(f"file://{unfinished.absolute()}")
         for extra in [*unfinished.glob(".*.crc"), *unfinished.glob("_SUCCESS")]:
             extra.unlink()
