@@ -229,6 +229,9 @@ def test_models_are_compared_over_the_same_contexts(tmp_path: Path) -> None:
     assert compared.p_holm == compared.p_value  # the only test of the table
     again = AttentionResult.load(result.save(tmp_path / "run"))
     assert difference(again, "words", "random-1.0").to_dict() == compared.to_dict()
+    (note,) = again.summary().notes
+    assert note.startswith(f"blind minus words on random-1.0: {compared.difference.value:+.3f} [")
+    assert compared.p_value is None and note.endswith("no p-value: the bootstrap needs at least 10 dialogues, found 6")
     assert "Compared with blind" in (tmp_path / "run" / "report.html").read_text()
 
 

@@ -269,7 +269,15 @@ class AttentionResult(Result):
             for name in self.set_names
         ]
         caption = "DAS ratio of means: attention on unrelated turns, relative to real ones"
-        return Table(["set", *self.model_names], rows, caption)
+        notes = [self._compared(each) for each in self.comparisons]
+        return Table(["set", *self.model_names], rows, caption, notes=notes)
+
+    def _compared(self, compared: ModelComparison) -> str:
+        """One comparison as a line: the difference of the ratios, and its corrected p-value or why there is none."""
+        tested = compared.comparison
+        p = f"p = {tested.p_holm:.3g} (Holm)" if tested.p_holm is not None else f"no p-value: {tested.reason}"
+        difference = in_one_line(tested.difference, "+.3f")
+        return f"{self.model_names[0]} minus {compared.model} on {compared.set}: {difference}, {p}"
 
     def _written(self, model: str, name: str, number: str) -> str:
         """One number with its interval and n."""
