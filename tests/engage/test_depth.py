@@ -301,7 +301,7 @@ def test_train_and_depth_agree_on_the_fitted_predictor(bert: Path) -> None:
 def test_limits_cut_one_side_each(predictor: Callable[..., Predictor]) -> None:
     found = depth(TALKS, models={"mine": predictor()}, limit=4, train_limit=5)
     assert found.parts == {"train": 5, "test": 4}
-    assert "Only the first 5 training dialogues were used." in found.used
+    assert "Of training and validation, only the first 5 dialogues each were used." in found.used
     short = depth(TALKS, models={}, most_turns=3)
     assert short.parts == {"train": 10, "test": 10}
     assert short.counts["skipped"] == {"a dialogue of more than 3 messages": 4}

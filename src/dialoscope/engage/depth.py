@@ -146,7 +146,7 @@ def fit_frozen_heads(
     loaded = Encoder.load(settings.encoder, device=choose_device(settings.device))
     encoder = loaded.using(dtype=settings.dtype, batch_size=settings.batch_size)
     assert parts.validation is not None
-    material = Material([training], examples(parts.validation))
+    material = Material([training], examples(parts.validation[: settings.train_limit]))
     histories = {f"history {settings.history}": settings.history} if settings.history else {}
     fitted = {
         name: fit_head(
@@ -215,4 +215,8 @@ def without_seed(settings: DepthSettings) -> dict[str, Any]:
 
 def used_first(train_limit: int | None) -> str:
     """A sentence about training dialogues that were not used."""
-    return "" if train_limit is None else f" Only the first {train_limit:,} training dialogues were used."
+    return (
+        ""
+        if train_limit is None
+        else f" Of training and validation, only the first {train_limit:,} dialogues each were used."
+    )

@@ -42,7 +42,9 @@ class DepthSettings(PredictorOptions):
     split: str | None = option(None, "Split to measure. Default: test.", group="Data")
     train_split: str | None = option(None, "Split to learn from. Default: train.", group="Data")
     limit: int | None = option(None, "Measure at most this many dialogues of the split.", group="Data", least=1)
-    train_limit: int | None = option(None, "Learn from at most this many dialogues.", group="Data", least=1)
+    train_limit: int | None = option(
+        None, "Learn from, and choose by, at most this many dialogues.", group="Data", least=1
+    )
     least_turns: int | None = option(None, "Leave out dialogues of fewer messages.", group="Data", least=1)
     most_turns: int | None = option(None, "Leave out dialogues of more messages.", group="Data", least=1)
     encoder: str = option(
