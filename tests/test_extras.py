@@ -68,12 +68,13 @@ def test_a_command_without_its_extra_says_what_to_install(tmp_path: Path, comman
 
 
 def test_tasks_that_need_an_extra_are_not_counted_and_say_so(tmp_path: Path) -> None:
-    done = run(tmp_path, "probe", "tasks", "--corpus", "concierge", "--limit", "20", "--json")
+    done = run(tmp_path, "probe", "tasks", "concierge", "--train-limit", "20", "--json")
     assert done.returncode == 0, done.stderr
     assert HF in done.stdout
 
 
 def test_a_study_leaves_out_what_needs_an_extra(tmp_path: Path) -> None:
-    done = run(tmp_path, "study", "--corpus", "concierge", "--out", "study", "--quiet")
+    (tmp_path / "study.toml").write_text('[corpora]\nconcierge = "concierge"\n[overlap]\n[depth]\nlimit = 5\n')
+    done = run(tmp_path, "study", "study.toml", "--out", "study", "--quiet")
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr

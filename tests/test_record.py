@@ -31,13 +31,14 @@ def test_a_score_that_could_not_be_computed_says_why() -> None:
         "value": None,
         "n": 3,
         "interval": None,
-        "signature": "",
         "reason": "all values are equal",
     }
 
 
-def test_json_has_a_reason_only_where_there_is_one() -> None:
-    assert Score(0.5, 2, (0.0, 1.0), "s").to_dict() == {"value": 0.5, "n": 2, "interval": [0.0, 1.0], "signature": "s"}
+def test_json_has_four_keys_and_a_reason_only_where_something_is_missing() -> None:
+    score = Score(0.5, 2, (0.0, 1.0), "s")
+    assert score.to_dict() == {"value": 0.5, "n": 2, "interval": [0.0, 1.0], "reason": None}
+    assert Score.from_dict(score.to_dict()) == score
 
 
 def test_json_says_why_there_is_no_interval() -> None:
@@ -46,9 +47,9 @@ def test_json_says_why_there_is_no_interval() -> None:
         "value": 0.5,
         "n": 2,
         "interval": None,
-        "signature": "",
-        "interval_reason": "only 2 dialogues",
+        "reason": "only 2 dialogues",
     }
+    assert Score.from_dict(shown).interval_reason == "only 2 dialogues"
 
 
 @pytest.mark.parametrize("interval", [(0.0, math.nan), (-math.inf, 1.0), (1.0, 0.0)])

@@ -107,7 +107,7 @@ class Score:
     value: float | None
     n: int
     interval: tuple[float, float] | None = None
-    signature: str = ""
+    signature: str = field(default="", compare=False)  # in a result: the origin and the path
     reason: str | None = None  # why value is None
     interval_reason: str | None = None  # why a value has no interval
 

@@ -87,8 +87,8 @@ def filter(corpus: Corpus, *, settings: FilterSettings | None = None, **options:
     and one response, or where `unit` says sample, they are samples.
 
     >>> texts = Corpus.of_texts(["a b c d"], ["a b c d e", "x"])
-    >>> [dialogue.texts for dialogue in filter(texts, threshold=0.8).kept]
-    [['x']]
+    >>> filter(texts, threshold=0.8).kept[0].texts
+    ['x']
     """
     settings = with_options(settings, FilterSettings, options)
     check_data(corpus, None)

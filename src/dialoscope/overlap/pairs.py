@@ -111,6 +111,7 @@ def pairs(
     each, which in a large corpus of short turns is too many; `distinct` lists them once. With a `folder`, an engine
     such as Spark writes the pairs there itself.
 
+    >>> from dialoscope.corpus import Corpus
     >>> pairs(Corpus.of_texts(["a b c", "x", "a b d"]), threshold=0.6).table["ratio"].to_pylist()
     [0.6666666666666666]
     """
