@@ -116,5 +116,7 @@ def test_the_real_wordnet_matches_synonyms(nltk_data: Path, tmp_path: Path) -> N
     done = subprocess.run([*command, "--json"], capture_output=True, text=True, cwd=tmp_path, env=environment)
     scores = json.loads(done.stdout)["scores"]
     # Two of two words in one piece: 1 - 0.5 (1/2)^3. By stem one of two: a mean of 0.5, and 1 - 0.5 (1/1)^3.
-    assert scores["said/all/meteor"]["value"] == pytest.approx(0.9375)
-    assert scores["said/all/meteor-stem"]["value"] == pytest.approx(0.25)
+    assert scores["said.txt/all/meteor"]["value"] == pytest.approx(0.9375)
+    assert scores["said.txt/all/meteor-stem"]["value"] == pytest.approx(0.25)
+    signature = json.loads(done.stdout)["origin"]["settings"]["meteor"]
+    assert "matches=exact+stem+wordnet,stem=porter,wordnet=3.0" in signature

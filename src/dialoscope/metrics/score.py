@@ -86,7 +86,8 @@ def score_pairs(
     scores = {name: _scored(name, statistic, pairs, options, resampling) for name, statistic in statistics.items()}
     scores |= {name: Score.missing(reason, n=0) for name, reason in reasons.items()}
     left_out = tuple(f"{name}: {reason}" for name, reason in reasons.items())
-    ordered = {name: scores[name] for name in dict.fromkeys((*metrics, *scores)) if name in scores}
+    asked = ["meteor-stem" if name == "meteor" and name not in scores else name for name in metrics]
+    ordered = {name: scores[name] for name in asked}
     return Scored(ordered, statistics, (*notes, *_skipped(scores, pairs), *left_out))
 
 
