@@ -31,6 +31,7 @@ from dialoscope.report.verdict import Verdict, judge
 
 LARGEST = 300.0  # of a logarithm: squares of its exponential are still numbers
 MARGIN = 0.005  # a ratio this near 1 is written 1.00
+NO_CONTROL = "Lengths of turns alone move this ratio, and no control for them is measured: it is not judged."
 NO_RATIO = "History has no attention in any context"
 NONE_USED = "no context has both History and a distraction"
 COLUMNS = {
@@ -234,11 +235,11 @@ class AttentionResult(Result):
 
     @kept
     def verdicts(self) -> list[Verdict]:
-        """Each model on one set, and on the sets that draw its attention for sure; concerns first."""
+        """Each model on one set, and on the sets whose unrelated turns have more attention than real ones for sure."""
         name = self.headline_set
         verdicts = [self._judged(model, [name]) for model in self.model_names]
         for model in self.model_names:
-            drawn = [each for each in self.set_names if each != name and self._judged(model, [each]).level == "concern"]
+            drawn = [each for each in self.set_names if each != name and self._is_drawn(model, each)]
             verdicts += [self._judged(model, drawn)] if drawn else []
         return sorted(verdicts, key=lambda verdict: ORDER.index(verdict.level))
 
@@ -249,7 +250,14 @@ class AttentionResult(Result):
         ratios = " and ".join(f"{score.value:.2f} times" for score in scores if score.value is not None)
         text = f"On {' and '.join(names)}, {model} gives unrelated turns {ratios} the attention of real ones ({ONE})."
         verdict = judge(scores[0], paths[0], text=text, concern_over=1, margin=MARGIN)
+        if verdict.level in ("good", "concern"):  # a verdict needs an interval and a control
+            verdict = Verdict("cannot_tell", f"{text} {NO_CONTROL}")
         return Verdict(verdict.level, verdict.text, paths)
+
+    def _is_drawn(self, model: str, name: str) -> bool:
+        """Whether unrelated turns surely have more attention than real ones."""
+        interval = self.scores()[path(model, name, "das_ratio_of_means")].interval
+        return interval is not None and interval[0] > 1 + MARGIN
 
     def section(self) -> Section:
         """Ratios, the numbers that they are made of, heads, and a context with the attention on each turn."""
