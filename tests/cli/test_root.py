@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from dialoscope import cli
+
 
 def dialoscope(*arguments: object, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "dialoscope", *map(str, arguments)]
@@ -102,3 +104,19 @@ def test_a_command_under_nohup_goes_on_when_its_terminal_closes(tmp_path: Path) 
         process.send_signal(signal.SIGHUP)
         process.communicate(timeout=60)
     assert (process.returncode, (tmp_path / "out").is_dir()) == (0, True)
+
+
+def test_the_programs_own_help_names_every_command_there_is() -> None:
+    from typer.main import get_command
+
+    made = set(get_command(cli.everything()).commands)  # type: ignore[attr-defined]  # of a group
+    assert made == set(cli.COMMANDS)
+    done = subprocess.run([sys.executable, "-m", "dialoscope", "--help"], capture_output=True, text=True, check=True)
+    assert all(f" {name} " in done.stdout for name in made)
+
+
+@pytest.mark.parametrize("name", ["corpus", "train", "presets", "perplexity", "gate", "demo"])
+def test_the_file_of_a_command_makes_it(name: str) -> None:
+    from typer.main import get_command
+
+    assert name in get_command(cli.app_for([name])).commands  # type: ignore[attr-defined]  # of a group

@@ -5,39 +5,81 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
 from types import FrameType
 from typing import NoReturn
 
 import typer
 
-from dialoscope.cli import corpus, demo, distract, engage, metrics, model, overlap, probe, study, train
 from dialoscope.cli.arguments import epilog
 from dialoscope.cli.console import complain, let_threads_sleep
 from dialoscope.errors import DialoscopeError
 
 INTERRUPTED = 130  # what shells expect after Ctrl-C
 
-app = typer.Typer(
-    name="dialoscope",
-    help="Check whether test data leaks into training, and whether a dialogue model uses the conversation.",
-    epilog=epilog("demo", "overlap measure concierge"),
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,  # bugs keep their plain traceback
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.add_typer(corpus.app, name="corpus")
-app.add_typer(overlap.app, name="overlap")
-app.add_typer(distract.app, name="distract")
-app.add_typer(probe.app, name="probe")
-app.add_typer(engage.app, name="engage")
-app.add_typer(metrics.app, name="metrics")
-train.add_commands(app)
-model.add_commands(app)
-study.add_commands(app)
-demo.add_command(app)
+# Each command of the program: the file that makes it, and its help. A file is imported when its command is called.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": ("demo", "Ask the main questions about the built-in corpus and write one page."),
+    "corpus": ("corpus", "Show a corpus, check it, convert it, draw from it, or generate one."),
+    "overlap": ("overlap", "Is the test set in the training set? Measure it, filter it, clean it, split it again."),
+    "distract": ("distract", "Does the model attend to what matters?"),
+    "probe": ("probe", "What does the encoding of a context know?"),
+    "engage": ("engage", "Where does a conversation lose its user? Remaining depth, and people's ratings."),
+    "metrics": ("metrics", "Score responses against references, and compare systems."),
+    "train": ("train", "Train a dialogue model. An interrupted run resumes exactly with --resume."),
+    "presets": ("model", "List the models of the papers."),
+    "perplexity": ("model", "Measure how well models predict the responses."),
+    "generate": ("model", "Let a model answer every context of a split."),
+    "study": ("study", "Ask many questions of corpora and models, and write one page."),
+    "report": ("study", "Join results and studies into one page; nothing is run."),
+    "gate": ("study", "Test scores against thresholds: the exit code is 1 where one is not kept."),
+    "compare": ("study", "Test what has changed between two results or studies, with paired tests."),
+    "export": ("study", "Write results in the forms of other tools."),
+}
 
 
-@app.callback(invoke_without_command=True)
+def app_for(words: Sequence[str]) -> typer.Typer:
+    """The program as these words need it: one command, the names of all for its own help, or everything.
+
+    `dialoscope --help` shows sixteen names; making all their options for it would take most of its time.
+    """
+    if words and words[0] in COMMANDS:
+        return _program([COMMANDS[words[0]][0]])
+    if set(words) <= {"-h", "--help"} and not any(name.startswith("_DIALOSCOPE") for name in os.environ):
+        program = _program([])
+        for name, (_, help) in COMMANDS.items():
+            program.command(name, help=help)(lambda: None)
+        return program
+    return everything()
+
+
+@cache
+def everything() -> typer.Typer:
+    """The program with all commands."""
+    return _program(list(dict.fromkeys(file for file, _ in COMMANDS.values())))
+
+
+def _program(files: Sequence[str]) -> typer.Typer:
+    program = typer.Typer(
+        name="dialoscope",
+        help="Check whether test data leaks into training, and whether a dialogue model uses the conversation.",
+        epilog=epilog("demo", "overlap measure concierge"),
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,  # bugs keep their plain traceback
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    program.callback(invoke_without_command=True)(_options)
+    for file in files:
+        module = import_module(f"dialoscope.cli.{file}")
+        if hasattr(module, "add_commands"):
+            module.add_commands(program)
+        else:
+            program.add_typer(module.app, name=file)
+    return program
+
+
 def _options(
     show_version: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True),
 ) -> None:
@@ -48,6 +90,12 @@ def _options(
         raise typer.Exit
 
 
+def __getattr__(name: str) -> typer.Typer:
+    if name == "app":
+        return everything()
+    raise AttributeError(f"module 'dialoscope.cli' has no attribute '{name}'")
+
+
 def main() -> NoReturn:
     """Run a command. Whatever a user can mend is one line on standard error and exit code 2; bugs keep their trace."""
     let_threads_sleep()
@@ -55,7 +103,7 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a terminal that cannot show … shows ?
     try:
-        code = app(prog_name="dialoscope", standalone_mode=False)
+        code = app_for(sys.argv[1:])(prog_name="dialoscope", standalone_mode=False)
         if code == INTERRUPTED:  # Typer may have caught it first
             complain("stopped")
     except DialoscopeError as error:

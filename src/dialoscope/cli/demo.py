@@ -30,6 +30,6 @@ def demo(settings: DemoSettings, output: Output) -> None:
     finish_study(study, is_json=output.json)
 
 
-def add_command(main: typer.Typer) -> None:
+def add_commands(main: typer.Typer) -> None:
     """Add the command to the program."""
     command(main, "demo", demo, examples=["demo", "demo --out /tmp/demo --json"])
