@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.same_answer.inputs import Input, make_inputs
+from tests.same_answer.inputs import Input, make_inputs, records, write_jsonl
 
+import dialoscope as ds
 from dialoscope.cli import app
+from dialoscope.corpus import generate
 from dialoscope.instruments import QUESTIONS
+from dialoscope.settings import options_of
 
 NAMES = (
     "unsplit messages",
@@ -39,7 +42,9 @@ ASKED = {
     "attention": Asked(("distract", "measure"), {"limit": 3, "sets": ["random-0.7"]}),
     "influence": Asked(("distract", "influence"), {"limit": 2, "sets": ["random-0.7"]}),
     "behave": Asked(("distract", "behave"), {"limit": 2, "sets": ["random-0.7"]}),
-    "probe": Asked(("probe", "measure"), {"tasks": ["UtteranceLoc"], "limit": 3}, needs_validation=True),
+    "probe": Asked(
+        ("probe", "measure"), {"tasks": ["UtteranceLoc"], "limit": 3, "train_limit": 20}, needs_validation=True
+    ),
     "depth": Asked(("engage", "depth"), {"limit": 3}),
 }
 
@@ -81,11 +86,7 @@ def study_scores(folder: Path, question: str, asked: Asked, given: Input, model:
     lines += [f"[{question}]", *(f"{name} = {toml(value)}" for name, value in asked.options.items())]
     lines += ['models = ["m"]'] if model else []
     (folder / "study.toml").write_text("\n".join(lines), encoding="utf-8")
-    app(["study", str(folder / "study.toml"), "--out", str(folder / "study"), "--quiet"], standalone_mode=False)
-    results = [json.loads(path.read_bytes()) for path in (folder / "study").glob("runs/*/result.json")]
-    (answer,) = [result for result in results if result["instrument"] == question]
-    scores: dict[str, Any] = answer["scores"]
-    return scores
+    return saved_scores(folder, question)
 
 
 def toml(value: Any) -> str:
@@ -127,3 +128,75 @@ def test_command_study_and_python_give_the_same_scores(
     command += ["--model", f"m={model}"] if has_models else []
     assert command_scores(command, capfdbinary) == python
     assert study_scores(tmp_path, question, asked, given, model) == python
+
+
+def test_metrics_are_the_same_through_every_interface(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    texts = {
+        "said.txt": ["a cat sat", "a dog ran off", "no", "so it is"],
+        "meant.txt": ["a cat sat", "the dog ran"] * 2,
+    }
+    for name, lines in texts.items():
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    options = {"metrics": ["bleu-2", "distinct-1", "length"], "seed": 3}
+    python = ds.metrics.measure("said.txt", "meant.txt", **options).to_dict()["scores"]  # type: ignore[arg-type]
+    assert python["said.txt/all/length"]["value"] == 11 / 4  # words by hand: 3, 4, 1 and 3
+    command = ["metrics", "measure", "said.txt", "meant.txt", *words_of(options)]
+    assert command_scores(command, capfdbinary) == python
+    (tmp_path / "study.toml").write_text(
+        '[metrics]\nhypotheses = "said.txt"\nreferences = "meant.txt"\nseed = 3\n'
+        f"metrics = {toml(options['metrics'])}\n[corpora]\nc = {toml(write_chats(tmp_path))}\n"
+    )
+    assert saved_scores(tmp_path, "metrics") == python
+
+
+def test_ratings_are_the_same_through_every_interface(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [f"how are you {number},{'well ' * (number % 5 + 1)}thanks,{number % 4 + 1}" for number in range(20)]
+    (tmp_path / "rated.csv").write_text("\n".join(["query,response,score", *rows]) + "\n")
+    python = ds.engage.ratings(["rated.csv"], limit=15).to_dict()["scores"]
+    assert any(score["value"] is not None for score in python.values())
+    assert command_scores(["engage", "ratings", "rated.csv", "--limit", "15"], capfdbinary) == python
+    (tmp_path / "study.toml").write_text(
+        f'[ratings]\nrated = "rated.csv"\nlimit = 15\n[corpora]\nc = {toml(write_chats(tmp_path))}\n'
+    )
+    assert saved_scores(tmp_path, "ratings") == python
+
+
+# Options of a command that say how to read, where to write, or which models and other data there are.
+INTERFACE = {
+    "corpus", "hypotheses", "references", "rated", "model", "against", "train", "test", "format", "on_error", "column",
+    "out", "overwrite", "json", "quiet", "work", "dry_run", "engine", "master",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_an_option_exists_through_every_interface(question: str) -> None:
+    from typer.main import get_command
+
+    groups = {"overlap": "overlap", "probe": "probe", "metrics": "metrics", "attention": "distract"}
+    group = groups.get(question) or ("distract" if question in ("influence", "behave") else "engage")
+    name = question if question in ("influence", "behave", "depth", "ratings") else "measure"
+    commands = get_command(app).commands  # type: ignore[attr-defined]  # of a group
+    options = {each.name for each in commands[group].commands[name].params} - {"help"}
+    settings = set(options_of(QUESTIONS[question].settings))
+    assert settings - options == set(), "settings that the command lacks"
+    assert options - settings <= INTERFACE, "options of the command that are no settings"
+
+
+def write_chats(folder: Path) -> str:
+    """A corpus that a study needs, although the question reads other files."""
+    return write_jsonl(folder / "chats.jsonl", records(generate(dialogues=12, seed=5)))
+
+
+def saved_scores(folder: Path, question: str) -> dict[str, Any]:
+    """The scores of a question that a study in this folder saves."""
+    app(["study", str(folder / "study.toml"), "--out", str(folder / "study"), "--quiet"], standalone_mode=False)
+    results = [json.loads(path.read_bytes()) for path in (folder / "study").glob("runs/*/result.json")]
+    (scores,) = [result["scores"] for result in results if result["instrument"] == question]
+    answer: dict[str, Any] = scores
+    return answer

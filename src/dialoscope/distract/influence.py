@@ -23,7 +23,7 @@ import pyarrow as pa
 from dialoscope.corpus import Corpus
 from dialoscope.distract.portions import Portion, portions, resumable
 from dialoscope.distract.prepare import Sets, prepare
-from dialoscope.distract.result import EACH, MARGIN, NO_DISTRACTION, NO_HISTORY, RANDOM_FIRST, TOO_LONG, rows_of
+from dialoscope.distract.result import EACH, NO_CONTROL, NO_DISTRACTION, NO_HISTORY, RANDOM_FIRST, TOO_LONG, rows_of
 from dialoscope.distract.sets import Case
 from dialoscope.distract.settings import InfluenceSettings
 from dialoscope.metrics import mean_score, ratio_score
@@ -35,7 +35,7 @@ from dialoscope.report import Column, Prose, Section, Table
 from dialoscope.report.cell import Cell, in_one_line
 from dialoscope.report.items import Items
 from dialoscope.report.result import Result, documented, kept, skipped
-from dialoscope.report.verdict import Verdict, judge
+from dialoscope.report.verdict import Verdict, undecided
 from dialoscope.settings import with_options
 
 AT_ONCE = 256  # cases whose shortened contexts are scored together, and kept as one portion
@@ -173,7 +173,7 @@ class InfluenceResult(Result):
             f"On {name}, unrelated turns change the probability of {model}'s response {ratio} as much as real ones "
             "(1 = cannot tell them apart, 0 = not at all)."
         )
-        return judge(score, where, text=text, concern_over=1, margin=MARGIN)
+        return undecided(score, where, text=text, reason=NO_CONTROL)
 
     def section(self) -> Section:
         """Ratios and falls by model and set."""
