@@ -250,3 +250,10 @@ def test_the_fingerprint_changes_with_all_that_a_number_may_depend_on() -> None:
 def test_the_fingerprint_takes_equal_numbers_alike() -> None:
     whole, broken = (Pairs(["a"], ["a"], token_counts=[count]) for count in (2, 2.0))
     assert whole.fingerprint == broken.fingerprint
+
+
+def test_ids_of_conversations_are_never_taken_for_responses(tmp_path: Path) -> None:
+    chats = tmp_path / "chats.jsonl"
+    chats.write_text('{"id": "p0", "messages": [{"role": "user", "content": "Hi."}]}\n')
+    with pytest.raises(UsageError, match=r"chats\.jsonl: expected a file of responses, .* found conversations"):
+        read_column(chats)

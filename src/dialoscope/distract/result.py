@@ -366,6 +366,8 @@ def _percentages(rows: CaseRows, names: Sequence[str], origin: Origin) -> dict[s
 
 def _perplexity(rows: CaseRows, origin: Origin) -> Score:
     is_read = rows.is_read
+    if not is_read.any():
+        return Score.missing("no dialogue of the measured split has a response that the model reads")
     likelihood, tokens = (rows.column(name)[is_read] for name in ("log_likelihood", "tokens"))
     return perplexity_score(likelihood, tokens, clusters=_chosen(rows.dialogues, is_read), origin=origin)
 

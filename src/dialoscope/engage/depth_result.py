@@ -144,7 +144,8 @@ class DepthResult(Result):
         return {k: (positions <= k) | (positions > lengths - k) for k in ENDS}
 
     def _mean(self, values: Wide) -> Score:
-        return mean_score(values, clusters=self.clusters, resampling=self.resampling, origin=self.origin)
+        score = mean_score(values, clusters=self.clusters, resampling=self.resampling, origin=self.origin)
+        return score.within(0)  # squared errors are never below 0
 
     def _correlation(self, subject: str, kind: str, at: np.ndarray[Any, np.dtype[np.bool_]]) -> Score:
         return correlate(

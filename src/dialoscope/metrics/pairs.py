@@ -23,6 +23,8 @@ HYPOTHESIS_COLUMNS = ("hypothesis", "prediction", "generated", "output", "respon
 REFERENCE_ONLY = ("reference", "target", "gold")
 REFERENCE_COLUMNS = (*REFERENCE_ONLY, "response", "reply", "text")
 DIALOGUE_COLUMNS = ("dialogue_id", "dialogue", "dialog_id", "conversation_id")
+ID_COLUMNS = ("id", "split")  # texts that are no responses
+CONVERSATION_COLUMNS = ("messages", "conversations", "conversation", "turns")
 LIKELIHOOD_COLUMN, TOKENS_COLUMN = "log_likelihood", "tokens"  # sums over a response, natural logarithm
 
 JSON = (".jsonl", ".ndjson", ".json")
@@ -220,7 +222,10 @@ def _parquet(path: Path) -> Table:
 def _text_column(path: Path, table: Table, names: Sequence[str]) -> str:
     """The column that holds the text: a known name, or the only column of texts."""
     texts = [name for name, values in table.items() if any(isinstance(value, str) for value in values)]
-    texts = [name for name in texts if name not in DIALOGUE_COLUMNS]
+    texts = [name for name in texts if name not in (*DIALOGUE_COLUMNS, *ID_COLUMNS)]
+    if not texts and any(name in table for name in CONVERSATION_COLUMNS):
+        wanted = "a file of responses, which 'dialoscope generate' writes"
+        raise UsageError(f"{path}: expected {wanted}, found conversations. Or name a column of texts with --column.")
     for name in names:
         if name in texts:
             return name
