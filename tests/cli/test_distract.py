@@ -152,7 +152,8 @@ def test_people_see_a_finding_a_table_and_the_next_command(run: Path, corpus: Pa
     assert shown.startswith("Cannot tell: On given-end, run gives unrelated turns")
     assert '"so is mine"' in shown or '"my cat is blue, too"' in shown  # a comma divides no sentence
     assert "History % (original)" in shown
-    assert shown.splitlines()[-1] == f"Next: dialoscope distract influence {corpus} --model {run}"
+    again = "--limit 2 --sets given-end --sentences 'my cat is blue, too' --sentences 'so is mine' --context-turns 5"
+    assert shown.splitlines()[-1] == f"Next: dialoscope distract influence {corpus} --model {run} {again}"
 
 
 def test_models_are_measured_on_as_much_context_as_they_were_trained_with(run: Path, corpus: Path) -> None:

@@ -115,7 +115,8 @@ def test_units_of_one_corpus_are_compared_with_the_rest(file: File) -> None:
     # {how are you fine thanks and} twice; {where to over there now please/quick}: 2·5/12.
     assert values(dialogues, part)["mean_ratio"] == pytest.approx((1 + 1 + 10 / 12 + 10 / 12) / 4)
     assert (turns["counts"]["units"][part], values(turns, part)["identical_share"]) == (8, 6 / 8)
-    assert f"Next: dialoscope overlap clean {path} --out cleaned/" in dialoscope("measure", path).stdout
+    following = f"Next: dialoscope overlap clean {path} --test-size 1 --validation-size 1 --out cleaned/"
+    assert following in dialoscope("measure", path).stdout
 
 
 def test_benchmarks_are_measured_in_place_of_the_test_split(file: File, both: tuple[object, ...]) -> None:

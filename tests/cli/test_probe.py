@@ -247,7 +247,7 @@ def test_tables_are_no_wider_than_the_terminal(run: Path, corpus: Path, monkeypa
     monkeypatch.setenv("COLUMNS", "80")
     asked = [*FEW, "--tasks", "NumRepeatInfo,UtteranceLoc"]
     alone = dialoscope("probe", "measure", corpus, "--model", f"a-model-with-a-name-of-its-own={run}", *asked)
-    assert len([line for line in alone.splitlines() if "NumRepeatInfo" in line]) == 1  # one table
+    assert len([line for line in alone.splitlines() if "│ NumRepeatInfo" in line]) == 1  # one table
     models = [word for place in range(4) for word in ("--model", f"a-model-with-a-long-name-{place}={run}")]
     many = dialoscope("probe", "measure", corpus, *models, *asked, "--no-controls")
     for shown in (alone, many):

@@ -7,9 +7,10 @@ command line, in a study's TOML and in Python.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from types import NoneType
 from typing import Annotated, Any, get_args, get_type_hints
 
@@ -239,6 +240,28 @@ def _settings(kind: type[BaseSettings], words: Mapping[str, Any]) -> BaseSetting
         else:
             values[name] = read_word(word, element)
     return kind(**values)
+
+
+def words_of(settings: BaseSettings, names: Collection[str]) -> str:
+    """Those of the named settings that differ from their defaults, as options of a command.
+
+    >>> words_of(Reading(on_error="skip", train=("a b.jsonl",)), ("train", "on_error"))
+    "--train 'a b.jsonl' --on-error skip"
+    """
+    words = []
+    for name, limits in options_of(type(settings)).items():
+        value, flag = getattr(settings, name), f"--{name.replace('_', '-')}"
+        if name not in names or value == default_of(type(settings), name):
+            continue
+        if isinstance(value, bool):
+            words.append(flag if value else f"--no-{flag.removeprefix('--')}")
+        elif isinstance(value, tuple) and limits.is_repeated:
+            words += [f"{flag} {quote(str(each))}" for each in value]
+        elif isinstance(value, tuple):
+            words.append(f"{flag} {quote(','.join(map(str, value)))}")
+        else:
+            words.append(f"{flag} {quote(str(value))}")
+    return " ".join(words)
 
 
 def read_word(word: Any, element: type) -> Any:

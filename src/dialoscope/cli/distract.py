@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from dialoscope.cli.arguments import Corpus, Models, Output, Reading, command
+from dialoscope.cli.arguments import Corpus, Models, Output, Reading, command, words_of
 from dialoscope.cli.console import check_output, finish, print_json, print_table, progress_bar
 from dialoscope.distract.settings import (
     AttentionSettings,
@@ -18,6 +18,7 @@ from dialoscope.distract.settings import (
     QuestionSettings,
     SetsSettings,
 )
+from dialoscope.settings import options_of
 
 app = typer.Typer(name="distract", help="Does the model attend to what matters?", no_args_is_help=True)
 
@@ -107,7 +108,8 @@ def _ask(
 def _same(corpus: list[str] | None, settings: QuestionSettings, models: Models, reading: Reading) -> str:
     """The corpus and the models again, for the next command."""
     data = reading.words(corpus) if settings.sets_dir is None else f"--sets-dir {quote(settings.sets_dir)}"
-    return " ".join([data, *(f"--model {quote(model)}" for model in models.model)])
+    asked = words_of(settings, options_of(SetsSettings))
+    return " ".join(each for each in (data, *(f"--model {quote(model)}" for model in models.model), asked) if each)
 
 
 command(

@@ -172,7 +172,8 @@ def measure(
         other = quote(next(iter(benchmarks.by_name().values())))
         following = f"pairs {data_words} --against {other} --unit {result.unit} --threshold {settings.leak:g}"
     elif result.is_within:
-        following = f"clean {data_words} --out cleaned/"
+        held_out = max(1, len(data) // 10)
+        following = f"clean {data_words} --test-size {held_out} --validation-size {held_out} --out cleaned/"
     else:
         names = {"split": settings.split, "train-split": settings.train_split}
         options = [f"--{name} {quote(value)}" for name, value in names.items() if value is not None]

@@ -10,11 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
-from dialoscope.cli.arguments import LAST_GROUP, Corpus, Models, Output, Printing, Reading, command
+from dialoscope.cli.arguments import LAST_GROUP, Corpus, Models, Output, Printing, Reading, command, words_of
 from dialoscope.cli.console import check_output, finish, print_json, print_table, progress_bar
 from dialoscope.errors import UsageError
 from dialoscope.probe.settings import ProbeSettings, TasksSettings, TiesSettings
-from dialoscope.settings import BaseSettings, option
+from dialoscope.settings import BaseSettings, option, options_of
 
 app = typer.Typer(
     name="probe",
@@ -55,7 +55,9 @@ def measure(
     work = user_cache("encodings") if running.work is None else Path(running.work)
     with progress_bar("probing", quiet=output.is_quiet) as progress:
         result = measure_probes(data, settings=settings, models=models.by_name(), work=work, progress=progress)
-    following = f"dialoscope probe measure {reading.words(corpus)} --model {quote(models.model[0])} --out probed"
+    asked = words_of(settings, options_of(ProbeSettings))
+    words = (reading.words(corpus), f"--model {quote(models.model[0])}", asked, "--out probed")
+    following = f"dialoscope probe measure {' '.join(word for word in words if word)}"
     if output.folder is not None:
         following = f"dialoscope report {quote(str(output.folder))} --out report.html"
     finish(result, output, next_command=following)
