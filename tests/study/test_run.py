@@ -382,6 +382,9 @@ def test_a_model_that_cannot_be_loaded_is_left_out_and_the_others_are_measured(
     assert [name.partition("/")[0] for name in found.results["attention-small"]["scores"]] == ["good"]
     again = run(table, tmp_path / "s", corpora={"small": small})
     assert [step.is_reused for step in again.steps] == [True, False, True]
+    gate = Gate(score="*/random-0.7/das_ratio", min=0)
+    (check, _) = check_gates([gate], read_results([again.folder]), missing_steps([again.folder]))
+    assert (check.has_passed, "was measured without bad: the model is failed" in check.reason) == (False, True)
     repaired = {**table, "models": {**models, "bad": str(good)}}
     assert run(repaired, tmp_path / "s", corpora={"small": small}).failed == []
     assert list((tmp_path / "s" / "failures").iterdir()) == []

@@ -179,7 +179,9 @@ class Session:
 
     def _keyed(self, step: Step, task: Task, models: Mapping[str, Model]) -> Step:
         key = key_of(task, self.resources, models)
-        return replace(step, key=key, run=f"runs/{task.name}-{key[:KEY_LETTERS]}", models=tuple(models))
+        left_out = tuple(name for name in task.models if name not in models)
+        run = f"runs/{task.name}-{key[:KEY_LETTERS]}"
+        return replace(step, key=key, run=run, models=tuple(models), left_out=left_out)
 
     def _measure(self, step: Step, task: Task, models: Mapping[str, Model]) -> None:
         corpus = None if task.files else self.resources.corpus_for(task, models)
