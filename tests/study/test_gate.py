@@ -163,7 +163,7 @@ def test_a_model_that_was_left_out_of_a_step_fails_the_gates_that_mean_it(
         Gate(verdict="good", instrument="attention"), Gate(score="ratio/test/share_over_0.8", max=1),
         Gate(score="org_more/random-*/das_ratio", instrument="attention-chats", max=9),
     ]  # fmt: skip
-    found = [[check.reason for check in check_gates([gate], [attention, overlap], [model])][0] for gate in gates]
+    found = [next(check.reason for check in check_gates([gate], [attention, overlap], [model])) for gate in gates]
     said = f"attention-chats was measured without org/more: the model is {STATES[state]} (no extra)"
     assert [reason == said for reason in found] == [True, True, False, False, True, False, True]
     (check,) = check_gates([gates[0]], [attention, overlap])

@@ -20,7 +20,7 @@ from dialoscope.corpus.split import split_evenly
 from dialoscope.errors import MissingExtraError, OutputError, UsageError
 from dialoscope.files import MARK
 from dialoscope.fingerprint import content_of
-from dialoscope.instruments import load_result
+from dialoscope.instruments import QUESTIONS, Question, load_result
 from dialoscope.overlap import OverlapSettings, measure
 from dialoscope.probe import ProbeSettings
 from dialoscope.progress import Progress
@@ -588,3 +588,56 @@ def test_the_metrics_of_a_study_are_those_of_the_call(tmp_path: Path) -> None:
     assert found.results["metrics"]["scores"] == expected
     (tmp_path / "said.txt").write_text("other\nwords\n")
     assert reused(run(tmp_path / "study.toml", tmp_path / "s"))["metrics"] is False
+
+
+def test_further_hypotheses_are_compared_with_the_first_by_the_names_of_their_files(tmp_path: Path) -> None:
+    from dialoscope.metrics import measure as measure_responses
+
+    texts = {"one.txt": ["a cat", "the dog"], "two.txt": ["a cat", "a dog"], "refs.txt": ["a cat", "a dog"]}
+    for name, lines in texts.items():
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    one, two, refs = (str(tmp_path / name) for name in texts)
+    table = {"corpora": {"small": "x"}, "metrics": {"hypotheses": [one, two], "references": refs}}
+    found = run(table, tmp_path / "s", corpora={"small": generate(dialogues=3)}).results["metrics"]
+    assert found["scores"] == measure_responses(one, refs, against={"two.txt": two}).to_dict()["scores"]
+    assert {path.partition("/")[0] for path in found["scores"]} == {"one.txt", "two.txt"}
+    turned = {**table, "metrics": {"hypotheses": [two, one], "references": refs}}
+    assert reused(run(turned, tmp_path / "s", corpora={"small": generate(dialogues=3)}))["metrics"] is False
+
+
+def test_written_sets_are_measured_without_a_corpus(
+    study: Study, small: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dialoscope import distract
+
+    real = Question("?", "distract", "measure", "AttentionSettings", "AttentionResult", True)
+    monkeypatch.setitem(QUESTIONS, "attention", real)
+    sets = distract.make_sets(small, sets=("random-0.7",), limit=5)
+    distract.write_sets(sets, tmp_path / "sets")
+    best = str(next(study.folder.glob("models/one-*/best")))
+    table = {
+        "corpora": {"small": "x"},
+        "models": {"m": best},
+        "attention": {"sets_dir": str(tmp_path / "sets")},
+        "seed": 3,
+    }
+    found = run(table, tmp_path / "s", corpora={"small": small})
+    assert [(step.name, step.state, step.reason) for step in found.steps][1:] == [("attention", "done", "")]
+    expected = distract.measure(models={"m": best}, sets_dir=str(tmp_path / "sets"))
+    assert found.results["attention"]["scores"] == expected.to_dict()["scores"]
+    assert [row["dialogues"] for row in planned(table, tmp_path / "s", corpora={"small": small})] == [120, None]
+
+
+def test_a_baseline_is_named_as_a_model_of_ratings(tmp_path: Path) -> None:
+    from dialoscope.engage import ratings
+
+    rows = [{"context": ["hello"], "response": "w " * (row % 5 + 1), "human": row % 4} for row in range(20)]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    table = {
+        "corpora": {"small": "x"}, "models": {"mine": "position"},
+        "ratings": {"rated": str(tmp_path / "t.jsonl"), "models": ["word_count", "mine"]},
+    }  # fmt: skip
+    found = run(table, tmp_path / "s", corpora={"small": generate(dialogues=3)})
+    assert [(step.name, step.state, step.reason) for step in found.steps][1:] == [("ratings", "done", "")]
+    expected = ratings(str(tmp_path / "t.jsonl"), models={"word_count": "word_count", "mine": "position"})
+    assert found.results["ratings"]["scores"] == expected.to_dict()["scores"]

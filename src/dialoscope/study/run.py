@@ -184,7 +184,7 @@ class Session:
         return replace(step, key=key, run=run, models=tuple(models), left_out=left_out)
 
     def _measure(self, step: Step, task: Task, models: Mapping[str, Model]) -> None:
-        corpus = None if task.files else self.resources.corpus_for(task, models)
+        corpus = self.resources.corpus_for(task, models) if task.corpus else None
         progress = None if self.watcher is None else self.watcher.begin(step.name)
         work = self.folder / "unfinished" / f"{step.name}-{step.key[:KEY_LETTERS]}"
         options: dict[str, Any] = {"settings": task.settings}
@@ -196,8 +196,10 @@ class Session:
             result = describe(self.resources.corpus(task.corpus))
         elif task.question == "ratings":
             result = QUESTIONS[task.question].measure(list(task.files["rated"]), **options)
-        elif task.files:
-            result = QUESTIONS[task.question].measure(*(paths[0] for paths in task.files.values()), **options)
+        elif task.question == "metrics":
+            system, *others = task.files["hypotheses"]
+            options["against"] = {Path(path).name: path for path in others}
+            result = QUESTIONS[task.question].measure(system, task.files["references"][0], **options)
         else:
             result = QUESTIONS[task.question].measure(corpus, **options)
         self._write(result, step)
@@ -283,7 +285,7 @@ class Session:
 
 def key_of(task: Task, resources: Resources, models: Mapping[str, Model]) -> str:
     """A hash of everything that a task's result depends on: its numbers, its pictures and what it says was skipped."""
-    corpora = [] if task.files else [resources.corpus_for(task, models)]
+    corpora = [resources.corpus_for(task, models)] if task.corpus else []
     corpora += [resources.corpus(name) for name in task.against]
     settings = {name: value for name, value in task.settings.to_dict().items() if name not in NOT_IN_KEY}
     parts: list[Any] = [
@@ -292,7 +294,7 @@ def key_of(task: Task, resources: Resources, models: Mapping[str, Model]) -> str
         settings,
         [[each.name, each.fingerprint, dict(each.skipped), dict(each.ignored)] for each in corpora],
         {name: model.identity for name, model in models.items()},
-        {path: content_of_setting(key, path) for key, path in paths_in(task)},
+        [[key, path, content_of_setting(key, path)] for key, path in paths_in(task)],
     ]
     if task.question == "corpus":  # it also shows how the dialogues were read
         parts.append(corpora[0].format)
@@ -351,7 +353,7 @@ def planned(
         row: dict[str, Any] = {"step": task.name, "corpus": task.corpus, "models": list(task.models), "dialogues": None}
         try:
             check_paths(task)
-            row["dialogues"] = None if task.files else len(resources.corpus(task.corpus))
+            row["dialogues"] = len(resources.corpus(task.corpus)) if task.corpus else None
             key = key_of(task, resources, resources.models_for(task))
             is_done = is_whole(folder / f"runs/{task.name}-{key[:KEY_LETTERS]}")
             rows.append({**row, "state": "done" if is_done else "to do"})
