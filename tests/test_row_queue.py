@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[models]'")
+pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[hf]'")
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 sys.path.insert(0, str(EXAMPLES))

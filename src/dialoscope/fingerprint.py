@@ -15,7 +15,7 @@ def digest(parts: Any) -> str:
 
 def content_of(path: str | Path) -> str:
     """A hash of a file, or of all files in a folder with their names; for anything else, the path itself."""
-    place = Path(path)
+    place = Path(path).expanduser()
     if not place.exists():
         return str(path)
     files = [place] if place.is_file() else sorted(file for file in place.rglob("*") if file.is_file())

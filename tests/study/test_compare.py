@@ -8,18 +8,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.study.samples import ItemsQuestion, install, items_result
+from tests.study.samples import ItemsQuestion, ItemsResult, install, items_result
 from typer.testing import CliRunner
 
 from dialoscope.cli import app
 from dialoscope.corpus import Corpus
+from dialoscope.engage import DepthSettings, RatingsSettings
 from dialoscope.errors import UsageError
 from dialoscope.metrics import Resampling
+from dialoscope.metrics import measure as measure_responses
+from dialoscope.overlap import OverlapSettings
+from dialoscope.probe import ProbeSettings
 from dialoscope.record import Origin
 from dialoscope.report import Prose
 from dialoscope.report.items import Items
+from dialoscope.settings import BaseSettings
 from dialoscope.study.compare import (
     CompareResult,
+    _conditions,
     change_of,
     compare,
     corrected,
@@ -278,6 +284,37 @@ def test_what_is_better_is_good_news_only_where_all_else_could_have_been_found(t
     )  # fmt: skip
 
 
+def responses(folder: Path, said: list[str], meant: list[str]) -> Path:
+    return measure_responses(said, meant, name="ours", metrics=["length-ratio", "sentence-bleu-1"]).save(folder)
+
+
+def test_responses_are_paired_where_row_and_reference_are_the_same(tmp_path: Path) -> None:
+    meant = [f"w{place} a b c" for place in range(12)]
+    said = [f"w{place} a" for place in range(12)]
+    first = responses(tmp_path / "a", said, meant)
+    turned = responses(tmp_path / "b", said[::-1], meant[::-1])
+    assert {change.items for change in compare(first, turned).changes} == {0}
+    partly = responses(tmp_path / "c", [f"{text} b" for text in said], [*meant[:11], "another"])
+    found = compare(first, partly)
+    assert {change.items for change in found.changes} == {11}
+    assert not any(change.has_other_corpus for change in found.changes)  # other responses are what is compared
+    assert [message for message in found.left_out if "ids alone" in message] == []
+
+
+def test_a_fall_on_other_dialogues_cannot_be_told_from_a_change_of_the_dialogues(tmp_path: Path) -> None:
+    before = {f"d{place}#2": 0.1 for place in range(40)}
+    after = {name: 0.9 if place % 5 else 0.1 for place, name in enumerate(before)}
+    first = overlap(tmp_path / "a", before)
+    assert only_verdict(compare(first, overlap(tmp_path / "b", after)))[0] == "concern"
+    found = compare(first, overlap(tmp_path / "c", after, origin=Origin("c@2")))
+    assert only_verdict(found) == (
+        "cannot_tell",
+        "2 of 2 numbers are significantly worse than before, but the dialogues differ and were paired by their ids "
+        "alone.",
+    )
+    assert [change["other_corpus"] for change in found.to_dict()["changes"]] == [True, True]
+
+
 # --- What could have been found ---------------------------------------------------------------------------------------
 
 
@@ -337,6 +374,16 @@ def test_a_difference_of_the_smallest_size_is_found_four_times_in_five() -> None
         (change,) = corrected([change])
         found += change.p_holm is not None and change.p_holm < 0.05
     assert found / rounds == pytest.approx(0.8, abs=0.07)  # three standard errors of 300 rounds
+
+
+def test_a_constant_difference_has_no_smallest_difference_and_says_why(tmp_path: Path) -> None:
+    before = {f"d{place}#2": 0.1 + place / 130 for place in range(40)}
+    after = {name: value + 0.1 for name, value in before.items()}
+    found = compare(overlap(tmp_path / "a", before), overlap(tmp_path / "b", after))
+    (mean,) = (change for change in found.changes if change.path == MEAN)
+    assert (mean.p_value is not None, mean.standard_error, mean.smallest) == (True, 0.0, None)
+    said = "No smallest difference to be found for 1 of them: the difference is the same for every dialogue."
+    assert said in found.summary().notes
 
 
 def test_each_number_has_the_smallest_difference_of_its_table(tmp_path: Path) -> None:
@@ -479,6 +526,19 @@ def test_other_test_sets_and_versions_are_said_but_not_what_decides_nothing(tmp_
     assert compare(*folders).left_out == (
         "attention: version was 0.1, and is 0.2", "attention: sets was p, and is q",
     )  # fmt: skip
+
+
+def test_a_seed_is_said_where_it_decides_more_than_intervals() -> None:
+    def conditions(settings: BaseSettings, instrument: str) -> dict[str, Any]:
+        kind = type("Asked", (ItemsResult,), {"instrument": instrument})
+        return _conditions(
+            kind(settings=settings, parts={}, used="", counts={}, origin=Origin("c@1"), ids=(), values={}, numbers={})
+        )
+
+    assert conditions(DepthSettings(seed=4), "depth")["seed"] == 4
+    assert conditions(ProbeSettings(seed=4), "probe")["seed"] == 4
+    assert "seed" not in conditions(OverlapSettings(seed=4), "overlap")
+    assert "seed" not in conditions(RatingsSettings(seed=4), "ratings")
 
 
 def test_results_of_other_questions_share_nothing(tmp_path: Path, small: Corpus) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -11,6 +12,7 @@ import pytest
 from dialoscope.errors import UsageError
 from dialoscope.record import Score
 from dialoscope.study.gate import Gate, check_gates, read_gates, to_junit
+from dialoscope.study.page import STATES
 from dialoscope.study.results import StoredResult
 from dialoscope.study.steps import State, Step
 
@@ -146,6 +148,26 @@ def test_a_step_that_is_not_done_fails_the_gates_it_could_hold_the_score_of(
     assert [check.has_passed for check in found][:4] == [False, False, True, False]
     assert "overlap-mail" in found[0].reason
     assert len(found) == (5 if state == "failed" else 4)
+
+
+@pytest.mark.parametrize("state", ["failed", "skipped"])
+def test_a_model_that_was_left_out_of_a_step_fails_the_gates_that_mean_it(
+    results: list[StoredResult], state: State
+) -> None:
+    attention, overlap = results
+    attention = replace(attention, step=replace(attention.step, left_out=("org/more",)))
+    model = Step("model org/more", "model", "", state, reason="no extra")
+    gates = [
+        Gate(score="*/random-0.5/das_ratio", max=9), Gate(score="org_*/random-0.5/das_ratio", max=9),
+        Gate(score="base/random-0.5/das_ratio", max=9), Gate(score="org_ours/*/das_ratio", instrument="overlap", max=9),
+        Gate(verdict="good", instrument="attention"), Gate(score="ratio/test/share_over_0.8", max=1),
+        Gate(score="org_more/random-*/das_ratio", instrument="attention-chats", max=9),
+    ]  # fmt: skip
+    found = [next(check.reason for check in check_gates([gate], [attention, overlap], [model])) for gate in gates]
+    said = f"attention-chats was measured without org/more: the model is {STATES[state]} (no extra)"
+    assert [reason == said for reason in found] == [True, True, False, False, True, False, True]
+    (check,) = check_gates([gates[0]], [attention, overlap])
+    assert (check.has_passed, check.reason) == (False, said.partition(" is ")[0] + " was left out")
 
 
 def test_scores_of_several_results_are_told_apart(stored: Callable[..., StoredResult]) -> None:

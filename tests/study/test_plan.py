@@ -180,6 +180,33 @@ def test_questions_about_files_take_their_files_from_their_table(
     }
     with pytest.raises(UsageError, match=r"\[metrics\] asks about files: give references\."):
         plan_of({**CORPUS, "metrics": {"hypotheses": "x"}})
+    for metrics, told in [
+        ({"hypotheses": ["a/x", "b/x"], "references": "r"}, "hypotheses: 2 files are called 'x'"),
+        ({"hypotheses": "x", "references": ["r", "s"]}, "references takes one file, found 2"),
+    ]:
+        with pytest.raises(UsageError, match=rf"\[metrics\] {told}"):
+            plan_of({**CORPUS, "metrics": metrics})
+
+
+def test_written_sets_stand_in_place_of_a_corpus() -> None:
+    models = {"models": {"m": "runs/ours"}}
+    for question in ("influence", "behave"):
+        (_, task) = plan_of({**CORPUS, **models, question: {"sets_dir": "sets"}}).tasks
+        assert (task.name, task.corpus) == (question, "")
+        with pytest.raises(UsageError, match="measures the sets of sets_dir, and no corpus: leave out corpora"):
+            plan_of({**CORPUS, **models, question: {"sets_dir": "sets", "corpora": [*CORPUS["corpora"]]}})
+
+
+def test_baselines_are_models_of_ratings_alone() -> None:
+    models = {"models": {"words": "word_count", "m": "runs/ours"}}
+    plan = plan_of({**CORPUS, **models, "attention": {}, "depth": {}, "ratings": {"rated": "x"}})
+    assert {task.question: task.models for task in plan.tasks[1:]} == {
+        "attention": ("m",), "depth": (), "ratings": ("words",),
+    }  # fmt: skip
+    plan = plan_of({**CORPUS, "ratings": {"rated": "x", "models": ["position"]}})
+    assert plan.models["position"].path == "position"
+    with pytest.raises(UsageError, match="Unknown model"):
+        plan_of({**CORPUS, **models, "depth": {"models": ["position"]}})
 
 
 def test_predictors_are_asked_by_the_questions_of_engage_and_models_by_the_others(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -12,21 +13,24 @@ from typing import Any
 import pytest
 from tests.study.samples import SMALL, answer_with, fake_measure, interrupt, of_one_split
 
-pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[models]'")
+pytest.importorskip("torch", reason="torch is not installed: pip install 'dialoscope[hf]'")
 
 from dialoscope.corpus import Corpus, generate
 from dialoscope.corpus.split import split_evenly
 from dialoscope.errors import MissingExtraError, OutputError, UsageError
 from dialoscope.files import MARK
-from dialoscope.instruments import load_result
+from dialoscope.fingerprint import content_of
+from dialoscope.instruments import QUESTIONS, Question, load_result
 from dialoscope.overlap import OverlapSettings, measure
+from dialoscope.probe import ProbeSettings
 from dialoscope.progress import Progress
 from dialoscope.study.compare import compare
 from dialoscope.study.gate import Gate, check_gates
 from dialoscope.study.page import overall, sections_of
-from dialoscope.study.plan import plan_of, read_plan
+from dialoscope.study.plan import Task, plan_of, read_plan
+from dialoscope.study.resources import Resources
 from dialoscope.study.results import missing_steps, read_results
-from dialoscope.study.run import Study, planned, run
+from dialoscope.study.run import Silent, Study, key_of, planned, run
 from dialoscope.study.steps import Step, read_steps
 
 NAMES = ["corpus-small", "overlap-small", "attention-small", "probe-small"]
@@ -118,6 +122,60 @@ def test_what_has_changed_is_done_again_and_nothing_else(
 ) -> None:
     again = run(table(**more), copy(study, tmp_path / "s"), corpora={"small": small})
     assert {name for name, is_reused in reused(again).items() if not is_reused} == anew
+
+
+def test_every_setting_counts_but_those_of_speed_and_memory(study: Study) -> None:
+    """What a picture is coloured by changes no number, and is part of the result."""
+
+    def key(**settings: Any) -> str:
+        (_, task) = plan_of({"corpora": {"small": "concierge"}, "depth": settings}).tasks
+        return key_of(task, resources, {})
+
+    resources = Resources(plan_of(OVERLAP), study.folder, {"small": generate(dialogues=5)}, Silent(), trains=False)
+    assert key(batch_size=3, device="cpu") == key()
+    assert len({key(), key(history=1), key(dtype="bfloat16")}) == 3
+
+    def coloured(picture_by: str | None) -> str:
+        task = Task("p", "probe", "probe", "small", ProbeSettings(picture_by=picture_by))
+        return key_of(task, resources, {})
+
+    assert len({coloured(None), coloured("RecentTopic"), coloured("ActionSelect")}) == 3
+
+
+def test_what_was_skipped_of_any_corpus_counts(tmp_path: Path) -> None:
+    def key(task: Task, **read: Any) -> str:
+        corpora = {"small": generate(dialogues=5), "bench": replace(generate(dialogues=3, seed=1), **read)}
+        resources = Resources(plan_of(OVERLAP), tmp_path, corpora, Silent(), trains=False)
+        return key_of(task, resources, {})
+
+    for task in (
+        Task("o", "overlap", "overlap", "bench", OverlapSettings()),
+        Task("o", "overlap", "overlap", "small", OverlapSettings(), against=("bench",)),
+    ):
+        assert len({key(task), key(task, skipped={"no turns": 1}), key(task, ignored={"extra": 2})}) == 3
+
+
+def test_the_version_of_a_packaged_encoder_counts(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dialoscope.engage import packaged
+
+    def key(installed: str, encoder: str) -> str:
+        monkeypatch.setattr(packaged, "version", lambda package: f"{package} {installed}")
+        (_, task) = plan_of({"corpora": {"small": "concierge"}, "depth": {"encoder": encoder}}).tasks
+        return key_of(task, resources, {})
+
+    resources = Resources(plan_of(OVERLAP), study.folder, {"small": generate(dialogues=5)}, Silent(), trains=False)
+    for encoder in ("minilm", "mpnet"):
+        assert key("1", encoder) == key("1", encoder) != key("2", encoder)
+    assert key("1", "org/encoder") == key("2", "org/encoder")
+
+
+def test_a_file_below_the_home_folder_counts_with_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    found = []
+    for words in ("one", "two"):
+        (tmp_path / "rated.csv").write_text(words)
+        found.append(content_of("~/rated.csv"))
+    assert found[0] != found[1] == content_of(tmp_path / "rated.csv")
 
 
 def test_other_weights_are_asked_again(study: Study, small: Corpus, table: Table, tmp_path: Path) -> None:
@@ -324,6 +382,9 @@ def test_a_model_that_cannot_be_loaded_is_left_out_and_the_others_are_measured(
     assert [name.partition("/")[0] for name in found.results["attention-small"]["scores"]] == ["good"]
     again = run(table, tmp_path / "s", corpora={"small": small})
     assert [step.is_reused for step in again.steps] == [True, False, True]
+    gate = Gate(score="*/random-0.7/das_ratio", min=0)
+    (check, _) = check_gates([gate], read_results([again.folder]), missing_steps([again.folder]))
+    assert (check.has_passed, "was measured without bad: the model is failed" in check.reason) == (False, True)
     repaired = {**table, "models": {**models, "bad": str(good)}}
     assert run(repaired, tmp_path / "s", corpora={"small": small}).failed == []
     assert list((tmp_path / "s" / "failures").iterdir()) == []
@@ -527,3 +588,56 @@ def test_the_metrics_of_a_study_are_those_of_the_call(tmp_path: Path) -> None:
     assert found.results["metrics"]["scores"] == expected
     (tmp_path / "said.txt").write_text("other\nwords\n")
     assert reused(run(tmp_path / "study.toml", tmp_path / "s"))["metrics"] is False
+
+
+def test_further_hypotheses_are_compared_with_the_first_by_the_names_of_their_files(tmp_path: Path) -> None:
+    from dialoscope.metrics import measure as measure_responses
+
+    texts = {"one.txt": ["a cat", "the dog"], "two.txt": ["a cat", "a dog"], "refs.txt": ["a cat", "a dog"]}
+    for name, lines in texts.items():
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    one, two, refs = (str(tmp_path / name) for name in texts)
+    table = {"corpora": {"small": "x"}, "metrics": {"hypotheses": [one, two], "references": refs}}
+    found = run(table, tmp_path / "s", corpora={"small": generate(dialogues=3)}).results["metrics"]
+    assert found["scores"] == measure_responses(one, refs, against={"two.txt": two}).to_dict()["scores"]
+    assert {path.partition("/")[0] for path in found["scores"]} == {"one.txt", "two.txt"}
+    turned = {**table, "metrics": {"hypotheses": [two, one], "references": refs}}
+    assert reused(run(turned, tmp_path / "s", corpora={"small": generate(dialogues=3)}))["metrics"] is False
+
+
+def test_written_sets_are_measured_without_a_corpus(
+    study: Study, small: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dialoscope import distract
+
+    real = Question("?", "distract", "measure", "AttentionSettings", "AttentionResult", True)
+    monkeypatch.setitem(QUESTIONS, "attention", real)
+    sets = distract.make_sets(small, sets=("random-0.7",), limit=5)
+    distract.write_sets(sets, tmp_path / "sets")
+    best = str(next(study.folder.glob("models/one-*/best")))
+    table = {
+        "corpora": {"small": "x"},
+        "models": {"m": best},
+        "attention": {"sets_dir": str(tmp_path / "sets")},
+        "seed": 3,
+    }
+    found = run(table, tmp_path / "s", corpora={"small": small})
+    assert [(step.name, step.state, step.reason) for step in found.steps][1:] == [("attention", "done", "")]
+    expected = distract.measure(models={"m": best}, sets_dir=str(tmp_path / "sets"))
+    assert found.results["attention"]["scores"] == expected.to_dict()["scores"]
+    assert [row["dialogues"] for row in planned(table, tmp_path / "s", corpora={"small": small})] == [120, None]
+
+
+def test_a_baseline_is_named_as_a_model_of_ratings(tmp_path: Path) -> None:
+    from dialoscope.engage import ratings
+
+    rows = [{"context": ["hello"], "response": "w " * (row % 5 + 1), "human": row % 4} for row in range(20)]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    table = {
+        "corpora": {"small": "x"}, "models": {"mine": "position"},
+        "ratings": {"rated": str(tmp_path / "t.jsonl"), "models": ["word_count", "mine"]},
+    }  # fmt: skip
+    found = run(table, tmp_path / "s", corpora={"small": generate(dialogues=3)})
+    assert [(step.name, step.state, step.reason) for step in found.steps][1:] == [("ratings", "done", "")]
+    expected = ratings(str(tmp_path / "t.jsonl"), models={"word_count": "word_count", "mine": "position"})
+    assert found.results["ratings"]["scores"] == expected.to_dict()["scores"]

@@ -124,6 +124,12 @@ class Samples:
     def __len__(self) -> int:
         return len(self.response)
 
+    @property
+    def turns(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The number of each response among the turns of its dialogue, from 0."""
+        starts = np.cumsum(self.corpus.turns_per_dialogue) - self.corpus.turns_per_dialogue
+        return self.response - starts[self.dialogue]
+
     def __iter__(self) -> Iterator[Sample]:
         sample, base = 0, 0
         is_assistant = said_by(self.corpus, "assistant")

@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, files
+from importlib.metadata import PackageNotFoundError, files, version
 from pathlib import Path
 from typing import BinaryIO
 
@@ -59,6 +59,18 @@ def place_of(name: str) -> str:
     )
     _check(folder / WEIGHTS, one)
     return str(folder)
+
+
+def installed_versions(name: str) -> list[str | None]:
+    """The version of each package that carries an encoder, as it is installed; None for one that is not."""
+    return [_version(package.partition("==")[0]) for package in PACKAGED[name].packages]
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def _files(package: str) -> Iterator[Path]:

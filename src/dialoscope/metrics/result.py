@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dialoscope.fingerprint import digest
 from dialoscope.metrics.paired import Comparison
 from dialoscope.metrics.pairs import Pairs
 from dialoscope.metrics.score import METRICS
@@ -30,6 +31,7 @@ COLUMNS = {
     "log_likelihood": "log-likelihood of the response, natural logarithm, summed over its tokens; null for none",
     "tokens": "tokens of the response; null where unknown",
 }
+HASH_LETTERS = 12  # of a reference, in the key of a response
 DECIDED = ("good", "concern")
 SIGNIFICANT = 0.05  # p-values from here on, after Holm's correction, leave a comparison open
 
@@ -40,6 +42,7 @@ class MetricsResult(Result):
 
     instrument: ClassVar[str] = "metrics"
     settings_class: ClassVar[type[MetricsSettings]] = MetricsSettings
+    has_keys_of_content: ClassVar[bool] = True
 
     settings: MetricsSettings
     system: str  # the one that was measured; the others are what it is compared with
@@ -63,11 +66,16 @@ class MetricsResult(Result):
         )
 
     def items(self) -> dict[str, Items]:
-        """The values of each response, for metrics that are means over responses, and for perplexity."""
+        """The values of each response, for metrics that are means over responses, and for perplexity.
+
+        A response is known by its row and its reference: rows of files in another order are not paired.
+        """
         found = {}
         for system, scores in self.system_scores.items():
             rows = self.responses.filter(pc.equal(self.responses["system"], system))
-            keys = [(str(row),) for row in rows["row"].to_pylist()]
+            references = rows["reference"].to_pylist()
+            keys = [(str(row), digest(reference)[:HASH_LETTERS])
+                    for row, reference in zip(rows["row"].to_pylist(), references, strict=True)]  # fmt: skip
             dialogues = rows["dialogue"].to_pylist()
             for metric in scores:
                 if metric in rows.column_names:

@@ -33,6 +33,7 @@ COLUMNS = {
     "model": "name of the model",
     "response": "number of the response among those that were measured, from 0",
     "dialogue": "id of the dialogue",
+    "turn": "number of the response among the turns of its dialogue, from 0",
     "log_likelihood": "natural log-likelihood of the response under the model, summed over its tokens and its end",
     "tokens": "tokens of the response, its end included",
 }
@@ -77,13 +78,14 @@ class PerplexityResult(Result):
         return by_path(((name, self.part, "perplexity"), each.perplexity) for name, each in self.models.items())
 
     def items(self) -> dict[str, Items]:
-        """Negative log-likelihood over tokens, for each response."""
+        """Negative log-likelihood over tokens, for each response, known by its dialogue and turn."""
         found = {}
         for name in self.models:
             rows = self.responses.filter(pc.equal(self.responses["model"], name))
-            keys = [(str(row),) for row in rows["response"].to_pylist()]
+            dialogues, turns = rows["dialogue"].to_pylist(), rows["turn"].to_pylist()
+            keys = [(dialogue, str(turn)) for dialogue, turn in zip(dialogues, turns, strict=True)]
             above, below = (np.asarray(rows[each].to_numpy(), float) for each in ("log_likelihood", "tokens"))
-            found[path(name, self.part, "perplexity")] = Items(keys, rows["dialogue"].to_pylist(), -above, below)
+            found[path(name, self.part, "perplexity")] = Items(keys, dialogues, -above, below)
         return found
 
     @kept
@@ -223,11 +225,13 @@ def perplexity_under(
 
 
 def _measured(asked: Asked, corpus: Corpus, *, seed: int, progress: Progress | None) -> ModelPerplexity:
-    totals, tokens, dialogues = [], [], []
+    totals, tokens, dialogues, turns = [], [], [], list[int]()
+    numbered = zip(asked.samples, asked.samples.turns.tolist(), strict=True)
     for some, found in asked.answers(_likelihoods(asked.model), progress):
         totals += [each.total for each in found]
         tokens += [each.tokens for each in found]
         dialogues += [sample.dialogue for sample in some]
+        turns += [next(turn for sample, turn in numbered if sample == measured) for measured in some]  # others are out
     if not totals:
         raise UsageError(f"{corpus.name}: every response was left out: {in_words(asked.left_out)}.")
     origin = Origin(f"{corpus.name}@{corpus.fingerprint}", {"metric": "perplexity", **settings_of(asked)}, seed)
@@ -235,6 +239,7 @@ def _measured(asked: Asked, corpus: Corpus, *, seed: int, progress: Progress | N
     rows = {
         "response": pa.array(range(len(totals)), pa.int64()),
         "dialogue": pa.array(dialogues, pa.string()),
+        "turn": pa.array(turns, pa.int64()),
         "log_likelihood": pa.array(totals, pa.float64()),
         "tokens": pa.array(tokens, pa.int64()),
     }

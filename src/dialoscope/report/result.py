@@ -58,6 +58,7 @@ class Result:
 
     instrument: ClassVar[str]
     settings_class: ClassVar[type[BaseSettings]]
+    has_keys_of_content: ClassVar[bool] = False  # whether a key of `items` changes with what the item is compared with
 
     settings: BaseSettings
     parts: Mapping[str, int]  # dialogues by the part that they played: {"train": 11118, "test": 1000}

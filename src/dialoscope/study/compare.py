@@ -37,6 +37,9 @@ POWER = 0.8  # with which a difference is found that these data could have shown
 SAME = "both have the same values, item by item"
 NO_SHARED_ITEM = "no item is in both"
 NO_P_VALUE = "no p-value: "  # how the reason begins where a difference stands beside it
+SEEDS_OF_SPLITS_AND_FITS = ("depth", "probe")  # questions whose seed decides more than their intervals
+ROUNDING = 1e-10  # a standard error below this share of the numbers is rounding noise
+SAME_DIFFERENCE = "the difference is the same for every dialogue"
 NOT_SETTINGS = ("models", "weights", "raters")  # in an origin: they name what is compared
 COLUMNS = {
     "run": "the step of the study, or the question",
@@ -74,6 +77,7 @@ class Change:
     standard_error: float | None = None  # of the difference, paired, over dialogues
     smallest: float | None = None  # the smallest difference that these data could have shown
     is_identical: bool = False  # then there is nothing to test
+    has_other_corpus: bool = False  # the corpora differ, and the items were paired by their ids alone
 
     @property
     def is_better(self) -> bool | None:
@@ -106,7 +110,7 @@ class Change:
         shown = {name: getattr(self, name) for name in names}
         only = {"only_first": self.only[0], "only_second": self.only[1]}
         own = {"own_first": self.own[0], "own_second": self.own[1]}
-        facts = {"better": self.is_better, "identical": self.is_identical}
+        facts = {"better": self.is_better, "identical": self.is_identical, "other_corpus": self.has_other_corpus}
         return {**shown, "difference": self.difference.to_dict(), **only, **own, **facts}
 
 
@@ -176,7 +180,11 @@ class CompareResult(Result):
         if not self.changes:
             return [Verdict("not_measurable", "Not measurable: no number of both could be compared.")]
         if self.worse:
-            return [Verdict("concern", f"{self.worse} {total} are significantly worse than before.")]
+            is_sure = any(change.is_better is False and not change.has_other_corpus for change in self.changes)
+            text = f"{self.worse} {total} are significantly worse than before"
+            if is_sure:
+                return [Verdict("concern", f"{text}.")]
+            return [Verdict("cannot_tell", f"{text}, but the dialogues differ and were paired by their ids alone.")]
         if not self.better:
             return [Verdict("cannot_tell", f"0 {total} changed significantly: {self._why_none()}.")]
         hidden = len(self.out_of_reach)
@@ -255,9 +263,15 @@ class CompareResult(Result):
                 f"No p-value for {count} of them: {reason.removeprefix(NO_P_VALUE)}."
                 for reason, count in self._reasons().items()
             ),
+            *self._without_smallest(),
             *self.left_out,
         ]
         return Table(columns, rows, "Before and after", notes=notes, name="compared")
+
+    def _without_smallest(self) -> list[str]:
+        """Why no smallest difference stands beside differences that are constant."""
+        count = sum(change.p_value is not None and change.standard_error == 0 for change in self.changes)
+        return [f"No smallest difference to be found for {count} of them: {SAME_DIFFERENCE}."] if count else []
 
     def _p(self, change: Change) -> Cell:
         written = written_p(change.p_holm)
@@ -317,10 +331,11 @@ def compare(first: str | Path, second: str | Path, *, resampling: Resampling | N
     for before, after in pairs:
         name = before.step.shown_name
         numbers, messages = pair_numbers(before.result.items(), after.result.items())
+        has_other_corpus = is_paired_by_ids_alone(before, after)
         for path, (old, new) in numbers.items():
             change = change_of(name, path, old, new, resampling or Resampling())
             if isinstance(change, Change):
-                changes.append(change)
+                changes.append(replace(change, has_other_corpus=has_other_corpus))
             else:
                 messages.append(f"{path}: {change}")
         messages += other_differences(before, after) if numbers else []
@@ -478,7 +493,10 @@ def smallest_difference(standard_error: float, *, dialogues: int, tests: int) ->
 
 
 def standard_error(first: Items, second: Items) -> float | None:
-    """The standard error of the paired difference: the jackknife over dialogues, or None where it is not defined."""
+    """The standard error of the paired difference: the jackknife over dialogues, or None where it is not defined.
+
+    It is 0 where all that is left of it is rounding noise: the difference is constant.
+    """
     names, group = np.unique(np.asarray(first.dialogues, dtype=str), return_inverse=True)
     if len(names) < 2:
         return None
@@ -495,7 +513,10 @@ def standard_error(first: Items, second: Items) -> float | None:
         ]  # fmt: skip
     values: Floats = left_out[1] - left_out[0]
     error = math.sqrt((len(names) - 1) / len(names) * float(((values - values.mean()) ** 2).sum()))
-    return error if math.isfinite(error) else None
+    if not math.isfinite(error):
+        return None
+    size = max(float(np.abs(side).max()) for side in left_out)
+    return error if error > ROUNDING * size else 0.0
 
 
 # --- What differs besides ---------------------------------------------------------------------------------------------
@@ -507,15 +528,24 @@ def other_differences(before: StoredResult, after: StoredResult) -> list[str]:
     changed = [f"{name} was {old.get(name)}, and is {new.get(name)}" for name in {**old, **new}
                if old.get(name) != new.get(name)]  # fmt: skip
     corpora = [each.result.origin.corpus for each in (before, after)]
-    others = [f"other dialogues ({', then '.join(corpora)}), paired by their ids alone"] if len({*corpora}) > 1 else []
+    is_other = is_paired_by_ids_alone(before, after)
+    others = [f"other dialogues ({', then '.join(corpora)}), paired by their ids alone"] if is_other else []
     return [*others, *changed]
+
+
+def is_paired_by_ids_alone(before: StoredResult, after: StoredResult) -> bool:
+    """Whether the corpora differ, and nothing but an id says that an item is the same in both."""
+    first, second = before.result, after.result
+    return first.origin.corpus != second.origin.corpus and not first.has_keys_of_content
 
 
 def _conditions(result: Result) -> dict[str, Any]:
     """The version, every setting that decides what is measured, and what else the origin names."""
     options = options_of(type(result.settings))
     settings = result.settings.to_dict()
-    deciding = {name: settings[name] for name, each in options.items() if each.decides and each.group != "Statistics"}
+    is_seed_kept = result.instrument in SEEDS_OF_SPLITS_AND_FITS
+    deciding = {name: settings[name] for name, each in options.items()
+                if each.decides and (each.group != "Statistics" or (name == "seed" and is_seed_kept))}  # fmt: skip
     further = {name: value for name, value in result.origin.settings.items()
                if name not in options and name not in NOT_SETTINGS}  # fmt: skip
     return {"version": result.origin.version, **deciding, **further}

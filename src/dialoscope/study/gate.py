@@ -24,7 +24,7 @@ from xml.etree import ElementTree as xml
 from dialoscope.corpus.text import printable
 from dialoscope.errors import UsageError
 from dialoscope.instruments import QUESTIONS
-from dialoscope.record import Score
+from dialoscope.record import Score, path
 from dialoscope.report.verdict import Verdict
 from dialoscope.settings import BaseSettings, option
 from dialoscope.study.page import STATES
@@ -82,6 +82,11 @@ class Gate(BaseSettings):
         pattern = "[^/]*".join(map(re.escape, (self.score or "*/*/*").split("*")))
         return re.fullmatch(pattern, path) is not None
 
+    def may_be_of(self, subject: str) -> bool:
+        """Whether a score of this model, corpus or system could be meant."""
+        part, number = self.score.split("/")[1:] if self.score is not None else ("", "")
+        return self.matches(path(subject, part, number))
+
     def keeps(self, number: float) -> bool:
         """Whether a number keeps the limits."""
         return (self.min is None or number >= self.min) and (self.max is None or number <= self.max)
@@ -121,8 +126,9 @@ def read_gates(path: str | Path) -> list[Gate]:
 def check_gates(gates: Sequence[Gate], results: Sequence[StoredResult], missing: Sequence[Step] = ()) -> list[Check]:
     """Test every gate on every score that it matches.
 
-    A gate fails, with the reason, where no score matches, where a score has no value, and where one of the steps that
-    are not done (`missing`) could hold its score. A step that failed is a failed check of its own.
+    A gate fails, with the reason, where no score matches, where a score has no value, where one of the steps that are
+    not done (`missing`) could hold its score, and where a model that its score could be of was left out of a step that
+    is done. A step that failed is a failed check of its own.
     """
     checks = [check for gate in gates for check in _checks(gate, results, missing)]
     failed = [step for step in missing if step.state == "failed"]
@@ -148,6 +154,8 @@ def _checks(gate: Gate, results: Sequence[StoredResult], missing: Sequence[Step]
     asked = [each for each in results if _is_meant(gate, each.instrument, each.name, each.corpus)]
     if not asked:
         return failed(_why_not_measured(gate, results, missing))
+    if unmeasured := _unmeasured(gate, asked, missing):
+        return failed("; ".join(unmeasured))
     if gate.verdict is not None:
         verdicts = [(each, verdict) for each in asked for verdict in each.verdicts if _is_about(gate, verdict)]
         return [_of_verdict(gate, *found) for found in verdicts] or failed("there is no such verdict")
@@ -165,6 +173,19 @@ def _is_meant(gate: Gate, instrument: str, name: str, corpus: str) -> bool:
     if instrument in ("corpus", "compare", "model") and gate.instrument not in (instrument, name):
         return False
     return gate.instrument in (None, instrument, name) and gate.corpus in (None, corpus)
+
+
+def _unmeasured(gate: Gate, asked: Sequence[StoredResult], missing: Sequence[Step]) -> list[str]:
+    """Why models that a score could be of have none, for each model that was left out of a step that is done."""
+    models = {step.name: step for step in missing if step.instrument == "model"}
+    found = []
+    for each in asked:
+        for name in each.step.left_out:
+            step = models.get(f"model {name}")
+            state = "was left out" if step is None else f"is {STATES[step.state]} ({step.reason})"
+            if gate.may_be_of(name):
+                found.append(f"{each.step.shown_name} was measured without {name}: the model {state}")
+    return found
 
 
 def _is_about(gate: Gate, verdict: Verdict) -> bool:

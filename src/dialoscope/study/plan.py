@@ -31,6 +31,7 @@ from typing import Any
 from dialoscope.corpus import Corpus, load
 from dialoscope.corpus.formats import FORMATS
 from dialoscope.corpus.load import NAMED
+from dialoscope.engage.baselines import BASELINES
 from dialoscope.errors import CorpusError, UsageError, unknown_name
 from dialoscope.fingerprint import digest
 from dialoscope.instruments import QUESTIONS
@@ -86,8 +87,15 @@ class ModelEntry:
     @property
     def is_predictor(self) -> bool:
         """Whether it predicts remaining depth, and so is asked by the questions of `engage`, not by the others."""
+        if self.is_baseline:
+            return True
         folders = () if self.path is None else (Path(self.path) / each for each in ("", "best", "last"))
         return any((folder / "engage.json").is_file() for folder in folders)
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether it is the name of a baseline that scores turns without training."""
+        return self.path in BASELINES
 
     def to_dict(self) -> dict[str, Any]:
         """The entry as JSON has it."""
@@ -103,7 +111,7 @@ class Task:
     name: str  # of the step, and of its folder
     question: str  # its name in `instruments.QUESTIONS`, or corpus
     asked: str  # what the TOML calls it
-    corpus: str
+    corpus: str  # empty where it is about files, or about sets that were written before
     settings: BaseSettings
     models: tuple[str, ...] = ()
     against: tuple[str, ...] = ()  # further corpora
@@ -195,6 +203,7 @@ def plan_of(table: Mapping[str, Any], *, root: Path | None = None) -> Plan:
     if "against" in own:
         own["against"] = _beside(own["against"], root)
     tasks = _tasks(table, list(corpora), models, root, own)
+    models |= {name: ModelEntry(path=name) for task in tasks for name in task.models if name not in models}
     texts = {"title": f"Dialoscope on {', '.join(corpora)}", "root": None if root is None else str(root)}
     return Plan(**{**texts, **own}, corpora=corpora, models=models, tasks=tasks)
 
@@ -293,18 +302,36 @@ def _tasks_of(
              for key in FILES.get(question, ())}  # fmt: skip
     if missing := [key for key, paths in files.items() if not paths]:
         raise UsageError(f"{where} asks about files: give {missing[0]}.")
-    against = [] if files else _chosen(rest, "against", corpora, where, usual=[])
+    if question == "metrics":
+        _check_systems(files, where)
+    has_corpus = not files and rest.get("sets_dir") is None
+    if "sets_dir" in rest and (named := [key for key in ("corpora", "against") if key in rest]):
+        raise UsageError(f"{where} measures the sets of sets_dir, and no corpus: leave out {named[0]}.")
+    against = _chosen(rest, "against", corpora, where, usual=[]) if has_corpus else []
     measured = [each for each in corpora if each not in against]
-    chosen = [""] if files else _chosen(rest, "corpora", corpora, where, usual=measured)
+    chosen = _chosen(rest, "corpora", corpora, where, usual=measured) if has_corpus else [""]
     asked = []
     if QUESTIONS[question].has_models:
         wants_dialogue_models = QUESTIONS[question].asks_dialogue_models
         usual = [each for each, entry in models.items() if entry.is_predictor != wants_dialogue_models]
-        asked = _chosen(rest, "models", list(models), where, usual=usual)
+        usual = [each for each in usual if question == "ratings" or not models[each].is_baseline]
+        known = [*models, *(BASELINES if question == "ratings" else ())]
+        asked = _chosen(rest, "models", known, where, usual=usual)
         if wants_dialogue_models and not asked:
             raise UsageError(f"{where} asks models, and the study names none: put some under [models].")
+    if "sets_dir" in rest:  # written sets keep the seed that they were made with
+        own = {key: value for key, value in own.items() if key != "seed"}
     settings = _settings(QUESTIONS[question].settings, rest, where, root, own)
     return [Task("", question, name, corpus, settings, tuple(asked), tuple(against), files) for corpus in chosen]
+
+
+def _check_systems(files: Mapping[str, tuple[str, ...]], where: str) -> None:
+    """Several systems are told apart by the names of their files, and answer the same references."""
+    if len(files["references"]) > 1:
+        raise UsageError(f"{where} references takes one file, found {len(files['references'])}.")
+    for name, count in Counter(Path(path).name for path in files["hypotheses"]).items():
+        if count > 1:
+            raise UsageError(f"{where} hypotheses: {count} files are called '{name}', and systems are named by files.")
 
 
 def _chosen(table: dict[str, Any], key: str, known: list[str], where: str, *, usual: list[str]) -> list[str]:
@@ -356,9 +383,7 @@ def _named(tasks: Sequence[Task]) -> list[Task]:
     No name depends on the order of the plan: where two would be equal, or letters are lost, a digest of the true names
     is added.
     """
-    texts = [
-        f"{task.asked}-{task.corpus}".rstrip("-") if task.files else f"{task.asked}-{task.corpus}" for task in tasks
-    ]
+    texts = [f"{task.asked}-{task.corpus}" if task.corpus else task.asked.rstrip("-") for task in tasks]
     slugs = [slug(text, default=task.question) for text, task in zip(texts, tasks, strict=True)]
     same, alike = Counter(texts), Counter([*OWN_NAMES, *slugs])
     named = []

@@ -116,6 +116,8 @@ class Resources:
 
         entry = self.plan.models[name]
         if entry.path is not None:
+            if entry.is_baseline:
+                return Model(entry.path, entry.path)
             check_model_path(self.plan, name)
             return Model(entry.path, identity_of(entry.path))
         assert entry.training is not None
@@ -158,7 +160,7 @@ def foreseen(plan: Plan) -> dict[str, str]:
     problems = {}
     for name, entry in plan.models.items():
         try:
-            if entry.path is not None:
+            if entry.path is not None and not entry.is_baseline:
                 check_model_path(plan, name)
         except MissingExtraError:  # a step without its extra is left out, and does not fail
             continue

@@ -32,10 +32,11 @@ from dialoscope.record import SCHEMA_VERSION, version
 from dialoscope.report.anchor import slug
 from dialoscope.report.corpus import describe
 from dialoscope.report.run import RESULT, is_whole, read_json
-from dialoscope.settings import options_of
 from dialoscope.study.plan import Plan, Task, plan_of, read_plan, with_digest
 from dialoscope.study.resources import Model, NotTrainedYet, Resources, foreseen, is_missing, paths_in
 from dialoscope.study.steps import BOOK, KEY_LETTERS, State, Step, check_own, kept_steps, study_lock
+
+NOT_IN_KEY = ("device", "batch_size")  # settings of speed and memory alone; every other one may change a result
 
 
 class Watcher(Protocol):
@@ -178,10 +179,12 @@ class Session:
 
     def _keyed(self, step: Step, task: Task, models: Mapping[str, Model]) -> Step:
         key = key_of(task, self.resources, models)
-        return replace(step, key=key, run=f"runs/{task.name}-{key[:KEY_LETTERS]}", models=tuple(models))
+        left_out = tuple(name for name in task.models if name not in models)
+        run = f"runs/{task.name}-{key[:KEY_LETTERS]}"
+        return replace(step, key=key, run=run, models=tuple(models), left_out=left_out)
 
     def _measure(self, step: Step, task: Task, models: Mapping[str, Model]) -> None:
-        corpus = None if task.files else self.resources.corpus_for(task, models)
+        corpus = self.resources.corpus_for(task, models) if task.corpus else None
         progress = None if self.watcher is None else self.watcher.begin(step.name)
         work = self.folder / "unfinished" / f"{step.name}-{step.key[:KEY_LETTERS]}"
         options: dict[str, Any] = {"settings": task.settings}
@@ -193,8 +196,10 @@ class Session:
             result = describe(self.resources.corpus(task.corpus))
         elif task.question == "ratings":
             result = QUESTIONS[task.question].measure(list(task.files["rated"]), **options)
-        elif task.files:
-            result = QUESTIONS[task.question].measure(*(paths[0] for paths in task.files.values()), **options)
+        elif task.question == "metrics":
+            system, *others = task.files["hypotheses"]
+            options["against"] = {Path(path).name: path for path in others}
+            result = QUESTIONS[task.question].measure(system, task.files["references"][0], **options)
         else:
             result = QUESTIONS[task.question].measure(corpus, **options)
         self._write(result, step)
@@ -279,22 +284,30 @@ class Session:
 
 
 def key_of(task: Task, resources: Resources, models: Mapping[str, Model]) -> str:
-    """A hash of everything that a task's numbers depend on."""
-    corpora = [] if task.files else [resources.corpus_for(task, models)]
+    """A hash of everything that a task's result depends on: its numbers, its pictures and what it says was skipped."""
+    corpora = [resources.corpus_for(task, models)] if task.corpus else []
     corpora += [resources.corpus(name) for name in task.against]
-    options = options_of(type(task.settings))
-    deciding = {name: value for name, value in task.settings.to_dict().items() if options[name].decides}
+    settings = {name: value for name, value in task.settings.to_dict().items() if name not in NOT_IN_KEY}
     parts: list[Any] = [
         version(),
         task.question,
-        deciding,
-        [[each.name, each.fingerprint] for each in corpora],
+        settings,
+        [[each.name, each.fingerprint, dict(each.skipped), dict(each.ignored)] for each in corpora],
         {name: model.identity for name, model in models.items()},
-        {path: content_of(path) for _, path in paths_in(task)},
+        [[key, path, content_of_setting(key, path)] for key, path in paths_in(task)],
     ]
     if task.question == "corpus":  # it also shows how the dialogues were read
-        parts += [corpora[0].format, dict(corpora[0].skipped), dict(corpora[0].ignored)]
+        parts.append(corpora[0].format)
     return digest(parts)
+
+
+def content_of_setting(key: str, path: str) -> str:
+    """A hash of what a setting names: of the files, or the word and the version of an encoder that packages carry."""
+    from dialoscope.engage.packaged import PACKAGED, installed_versions
+
+    if key == "encoder" and path in PACKAGED:
+        return digest([path, installed_versions(path)])
+    return content_of(path)
 
 
 def check_paths(task: Task) -> None:
@@ -340,7 +353,7 @@ def planned(
         row: dict[str, Any] = {"step": task.name, "corpus": task.corpus, "models": list(task.models), "dialogues": None}
         try:
             check_paths(task)
-            row["dialogues"] = None if task.files else len(resources.corpus(task.corpus))
+            row["dialogues"] = len(resources.corpus(task.corpus)) if task.corpus else None
             key = key_of(task, resources, resources.models_for(task))
             is_done = is_whole(folder / f"runs/{task.name}-{key[:KEY_LETTERS]}")
             rows.append({**row, "state": "done" if is_done else "to do"})

@@ -32,6 +32,7 @@ class Step:
     state: State  # skipped: something is not installed; pending: not yet run
     asked: str = ""  # what the TOML calls the question
     models: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()  # models that were asked for, and could not be loaded
     key: str = ""
     run: str = ""  # its folder, within the study's
     seconds: float = 0.0
@@ -119,7 +120,8 @@ def read_steps(folder: Path) -> list[Step]:
     path = folder / BOOK
     try:
         steps = json.loads(path.read_bytes())["steps"]
-        return [Step(**{**step, "models": tuple(step["models"])}) for step in steps]
+        lists = ("models", "left_out")
+        return [Step(**{**step, **{key: tuple(step[key]) for key in lists if key in step}}) for step in steps]
     except OSError as error:
         raise UsageError(f"{folder}: expected a study's folder with {BOOK}, found none.") from error
     except (ValueError, KeyError, TypeError) as error:
