@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dialoscope.cli.arguments import LAST_GROUP, Corpus, Output, Printing, Reading, add_named, command
-from dialoscope.cli.console import check_output, finish, print_json, print_table, working
+from dialoscope.cli.console import check_output, finish, print_json, print_table, print_text, working
 from dialoscope.errors import UsageError
 from dialoscope.overlap.settings import CleanSettings, FilterSettings, OverlapSettings, PairsSettings
 from dialoscope.settings import BaseSettings, option
@@ -281,16 +281,16 @@ def finish_made(made: Made, finding: str, out: Path, output: Output) -> None:
     if output.json:
         print_json(made.to_dict())
         return
-    typer.echo(finding)
+    print_text(finding)
     print_account(made.used, made.counts)
     typer.echo(f"Written to {out}.")
 
 
 def print_account(used: str, counts: Mapping[str, Any]) -> None:
     """Which dialogues were used, and what was skipped."""
-    typer.echo(used)
+    print_text(used)
     for reason, count in counts["skipped"].items():
-        typer.echo(f"Skipped: {count:,} x {reason}")
+        print_text(f"Skipped: {count:,} x {reason}")
 
 
 command(
