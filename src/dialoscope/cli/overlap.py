@@ -14,7 +14,7 @@ import typer
 from dialoscope.cli.arguments import LAST_GROUP, Corpus, Output, Printing, Reading, add_named, command
 from dialoscope.cli.console import check_output, finish, print_json, print_table, print_text, working
 from dialoscope.errors import UsageError
-from dialoscope.overlap.settings import CleanSettings, FilterSettings, OverlapSettings, PairsSettings
+from dialoscope.overlap.settings import CleanSettings, FilterSettings, OverlapSettings, PairsSettings, threshold_text
 from dialoscope.settings import BaseSettings, option
 
 if TYPE_CHECKING:
@@ -170,13 +170,17 @@ def measure(
         following = f"measure {data_words} --unit turn"
     elif against:
         other = quote(next(iter(benchmarks.by_name().values())))
-        following = f"pairs {data_words} --against {other} --unit {result.unit} --threshold {settings.leak:g}"
+        following = (
+            f"pairs {data_words} --against {other} --unit {result.unit} --threshold {threshold_text(settings.leak)}"
+        )
     elif result.is_within:
         following = f"clean {data_words} --out cleaned/"
     else:
         names = {"split": settings.split, "train-split": settings.train_split}
         options = [f"--{name} {quote(value)}" for name, value in names.items() if value is not None]
-        options += [f"--threshold {settings.leak:g}"] if settings.leak != FilterSettings().threshold else []
+        options += (
+            [f"--threshold {threshold_text(settings.leak)}"] if settings.leak != FilterSettings().threshold else []
+        )
         following = " ".join(["filter", data_words, *options, "--out filtered/"])
     finish(result, output, next_command=f"dialoscope overlap {following}")
 
@@ -194,7 +198,9 @@ def show(
         result = result.at(options.leak)
     if not printing.json and (rows := result.closest(options.matches).to_pylist()):
         cells = [[row["id"], row["match_id"], row["ratio"]] for row in rows]
-        print_table([result.unit, "match", "ratio"], cells, title=f"Closest matches over {result.settings.leak:g}")
+        print_table(
+            [result.unit, "match", "ratio"], cells, title=f"Closest matches over {threshold_text(result.settings.leak)}"
+        )
     finish(result, Output(json=printing.json), next_command=f"dialoscope report {quote(run)}")
 
 
@@ -232,7 +238,7 @@ def pairs(
     cells = [[row["first"], row["second"], row["ratio"]] for row in shown]
     print_table(["first", "second", "ratio"], cells, title=f"{len(result):,} pairs{part}")
     print_account(result.used, result.counts)
-    following = f"clean {reading.words(corpus)} --threshold {settings.threshold:g} --out cleaned/"
+    following = f"clean {reading.words(corpus)} --threshold {threshold_text(settings.threshold)} --out cleaned/"
     typer.echo(f"Next: dialoscope overlap {following}")
 
 
@@ -251,7 +257,7 @@ def filter(corpus: Corpus, settings: FilterSettings, reading: TextReading, outpu
         filtered = filtered.with_rows(table.rows[part].slice(0, count))
     counts, unit = filtered.counts, filtered.result.unit
     finding = f"{counts['kept']:,} of {counts['measured']:,} {unit}s kept, {counts['dropped']:,} dropped"
-    finish_made(filtered, f"{finding} for an overlap over {settings.threshold:g}.", out, output)
+    finish_made(filtered, f"{finding} for an overlap over {threshold_text(settings.threshold)}.", out, output)
     if not output.json:
         typer.echo(f"Next: head {quote(str(out / 'ledger.jsonl'))}")
 
