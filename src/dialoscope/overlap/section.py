@@ -30,7 +30,7 @@ PIECES = {"reference": REFERENCE, "words": re.compile(r"\w+"), "blanks": re.comp
 
 def section_of(result: OverlapResult) -> Section:
     """A result as a section of a page."""
-    leak = result.settings.leak
+    leak = threshold_text(result.settings.leak)
     return Section(
         title="Overlap",
         anchor="overlap",
@@ -45,7 +45,7 @@ def section_of(result: OverlapResult) -> Section:
                 names=("one", "other") if result.is_within else ("test", "train"),
             ),
         ],
-        lead=f"{result.verdict.text} A {result.unit} counts as leaked over a ratio of {threshold_text(leak)}. {result.used}",
+        lead=f"{result.verdict.text} A {result.unit} counts as leaked over a ratio of {leak}. {result.used}",
         verdict=result.card,
         origin=result.origin,
     )
@@ -53,16 +53,12 @@ def section_of(result: OverlapResult) -> Section:
 
 def _part_blocks(result: OverlapResult, part: str) -> Iterator[Block]:
     """The numbers of one part: identical units, units over each threshold, and how ratios are spread."""
-    scores, units, leak = result.scores(), f"{result.unit}s", result.settings.leak
+    scores, units, leak = result.scores(), f"{result.unit}s", threshold_text(result.settings.leak)
     heading = part if len(result.measured) > 1 else ""
     measured = sum(result.histogram(part)[1])
     facts = [
         Fact("Identical", scores[path("ratio", part, "identical_share")], number_format=".1%"),
-        Fact(
-            f"Over {threshold_text(leak)}",
-            scores[path("ratio", part, f"share_over_{threshold_text(leak)}")],
-            number_format=".1%",
-        ),
+        Fact(f"Over {leak}", scores[path("ratio", part, f"share_over_{leak}")], number_format=".1%"),
         Fact(f"Measured {units}", measured),
     ]
     if heading:
@@ -76,7 +72,7 @@ def _part_blocks(result: OverlapResult, part: str) -> Iterator[Block]:
             result.count_over(each, part),
             scores[path("ratio", part, f"share_over_{threshold_text(each)}")],
         ]
-        for each in with_threshold(leak)
+        for each in with_threshold(result.settings.leak)
     ]
     identical = scores[path("ratio", part, "identical_share")]
     rows.append(["identical", result.count_identical(part), identical])
