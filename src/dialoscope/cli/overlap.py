@@ -132,7 +132,7 @@ class EngineOptions(BaseSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class PairsOutput(Output):
-    """What is done with pairs."""
+    """Where pairs are written."""
 
     out: str | None = option(
         None, "Parquet or CSV file for the pairs; with --engine spark, a folder.", group=LAST_GROUP, metavar="FILE"

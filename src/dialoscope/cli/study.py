@@ -31,9 +31,9 @@ Given = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class FileOutput(BaseSettings):
-    """Where a command that writes one file writes it."""
+    """The output of a command that writes one file."""
 
-    out: str | None = option(None, "The file.", group="Output", metavar="FILE")
+    out: str | None = option(None, "File to write.", group="Output", metavar="FILE")
     overwrite: bool = option(False, "Replace what is there.", group="Output")
     json: bool = option(False, "Print the result as JSON.", group="Output")
 

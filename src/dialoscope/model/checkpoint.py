@@ -123,7 +123,7 @@ def _check_ours(path: Path) -> None:
     known = {MODEL, WEIGHTS, VOCABULARY, TRAINING, OPTIMISER}
     others = sorted(file.name for file in path.iterdir() if file.name not in known)
     if others or not (path / MODEL).is_file():
-        raise OutputError(f"{path}: expected a checkpoint to replace, found other files. Give another place.")
+        raise OutputError(f"{path}: expected a checkpoint to replace, found other files. Give another folder.")
 
 
 # --- Reading ----------------------------------------------------------------------------------------------------------
