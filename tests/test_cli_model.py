@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from dialoscope.cli import app
 from dialoscope.errors import DialoscopeError
+from dialoscope.instruments import load_result
 
 SMALL = ("--preset", "static-ui", "--set", "layers=1 width=16 embedding=16 vocabulary=200", "--context-turns", "2")
 CHEAP = (*SMALL, "--set", "learning_rate=0.5", "--batch-size", "32", "--device", "cpu")
@@ -66,6 +67,20 @@ def test_a_trained_model_is_measured(model: Path, corpus: Path) -> None:
     shown = dialoscope("perplexity", corpus, "--model", model / "best", "--device", "cpu", "--context-turns", "2")
     assert f"{score['value']:.2f}" in shown
     assert shown.splitlines()[-1].startswith(f"Next: dialoscope generate {corpus} --model {model}/best --out")
+
+
+def test_a_saved_perplexity_is_joined_compared_and_gated(model: Path, corpus: Path, tmp_path: Path) -> None:
+    saved = [tmp_path / name for name in ("p", "q")]
+    for out in saved:
+        dialoscope("perplexity", corpus, "--model", f"mine={model}", "--device", "cpu", "--out", out)
+    head = json.loads((saved[0] / "result.json").read_text())
+    assert load_result(saved[0]).to_dict() == {key: value for key, value in head.items() if key != "files"}
+    dialoscope("report", saved[0], "--out", tmp_path / "page.html")
+    assert "Perplexity" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    compared = as_json("compare", *saved)
+    assert [name for name in compared["scores"] if "perplexity" in name]
+    (tmp_path / "gates.toml").write_text('[[gate]]\nscore = "mine/test/perplexity"\nmin = 1\n')
+    assert as_json("gate", saved[0], "--gates", tmp_path / "gates.toml")["passed"]
 
 
 def test_a_trained_model_answers(model: Path, corpus: Path, tmp_path: Path) -> None:

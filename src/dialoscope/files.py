@@ -1,10 +1,10 @@
-"""Outputs appear whole or not at all: write beside the target, then rename.
+"""Write files and folders so that they are complete or absent: write beside the target, then rename.
 
-A reader, or a run that is killed at any moment, never sees half a file or half a folder; where an older result is
-replaced, either the old one or the new one is there. Where a system cannot swap two folders in one step, a writer that
-is killed between two can leave the old one under another name: `restore` puts it back. What a killed writer had not
-finished stays hidden beside its target, and the next writer there deletes it. What the disk, a quota or a permission
-forbids is one line.
+An interrupted run never leaves half a file or half a folder. Where an older result is replaced, either the old one or
+the new one is there. Some systems cannot swap two folders in one step: there, a writer that is interrupted in between
+leaves the old folder under another name, and `restore` puts it back. Unfinished files of an interrupted writer stay
+hidden beside the target, and the next writer there deletes them. A full disk, a quota or a missing permission is
+reported in one line.
 """
 
 from __future__ import annotations
@@ -145,9 +145,9 @@ def whole_folder(path: str | Path, *, overwrite: bool = True, check: Check = _an
 
 
 def restore(path: str | Path) -> None:
-    """Put an older folder back that a killed writer had moved aside; where `path` is there, delete what is aside.
+    """Put back an older folder that an interrupted writer had renamed. Where `path` exists, delete the renamed one.
 
-    A writer that is still at work finds its place taken, and tries again.
+    A writer that is still at work finds its target taken, and tries again.
     """
     path = Path(path)
     with _in_one_line(path):
@@ -210,7 +210,7 @@ def _put_folder(unfinished: Path, place: Path, check: Callable[[], None]) -> Non
             if _exchange(unfinished, place) or _replace(unfinished, place):
                 break
     else:
-        raise OutputError(f"{place}: other programs are writing this folder. Give another place.")
+        raise OutputError(f"{place}: other programs are writing this folder. Give another folder.")
     _sync_folder(place.parent)
 
 
@@ -259,7 +259,7 @@ def _replace(new: Path, place: Path) -> bool:
     return is_done
 
 
-# --- What killed writers left -----------------------------------------------------------------------------------------
+# --- Unfinished files of interrupted writers --------------------------------------------------------------------------
 
 
 def _mark() -> str:
@@ -317,7 +317,7 @@ def _in_one_line(path: Path, *, only: Collection[int] | None = None) -> Iterator
         if only is not None and error.errno not in only:
             raise
         reason = os.strerror(error.errno) if error.errno else " ".join(str(error).split())
-        raise OutputError(f"{path}: cannot be written: {reason}. Make room for it or give another place.") from error
+        raise OutputError(f"{path}: cannot be written: {reason}. Make room for it or give another path.") from error
 
 
 def _place(path: Path) -> Path:
@@ -328,7 +328,7 @@ def _place(path: Path) -> Path:
     except OSError as error:
         raise OutputError(f"{path}: cannot make its folder: {error.strerror}.") from error
     if not os.access(place.parent, os.W_OK):
-        raise OutputError(f"{path}: its folder cannot be written to. Give another place.")
+        raise OutputError(f"{path}: its folder cannot be written to. Give another path.")
     return place
 
 

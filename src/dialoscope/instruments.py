@@ -8,8 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from dialoscope.errors import unknown_name
-from dialoscope.report.corpus import CorpusResult
+from dialoscope.errors import UsageError, unknown_name
 from dialoscope.report.result import Result
 from dialoscope.report.run import RESULT, read_json
 from dialoscope.settings import BaseSettings
@@ -77,11 +76,31 @@ QUESTIONS: dict[str, Question] = {
 }
 
 
+# Results of commands that are no question of a study: instrument -> (module, class).
+OTHER_RESULTS = {
+    "corpus": ("report.corpus", "CorpusResult"),
+    "perplexity": ("model.perplexity", "PerplexityResult"),
+}
+# Commands that make data and write a result.json as the record of it: instrument -> command.
+MAKERS = {"overlap-clean": "overlap clean", "overlap-filter": "overlap filter"}
+
+
 def load_result(folder: str | Path) -> Result:
-    """Read the result of any question, or the description of a corpus, back from its folder."""
+    """Read the result of any question, of `perplexity` or of a corpus's description back from its folder."""
     folder = Path(folder).parent if Path(folder).name == RESULT else Path(folder)
     name = str(read_json(folder / RESULT).get("instrument"))
-    if name != CorpusResult.instrument and name not in QUESTIONS:
-        raise unknown_name(f"instrument in {folder / RESULT}", name, [CorpusResult.instrument, *QUESTIONS])
-    kind = CorpusResult if name == CorpusResult.instrument else QUESTIONS[name].result
+    check_is_result(name, folder)
+    if name in QUESTIONS:
+        return QUESTIONS[name].result.load(folder)
+    if name not in OTHER_RESULTS:
+        raise unknown_name(f"instrument in {folder / RESULT}", name, [*OTHER_RESULTS, *QUESTIONS])
+    module, class_name = OTHER_RESULTS[name]
+    kind: type[Result] = getattr(import_module(f"dialoscope.{module}"), class_name)
     return kind.load(folder)
+
+
+def check_is_result(instrument: str, folder: Path) -> None:
+    """Refuse the record of data that was made: it has a result.json, but no verdicts and nothing to load."""
+    if instrument in MAKERS:
+        advice = "Give the folder of a result, or measure the data with dialoscope overlap measure."
+        raise UsageError(f"{folder} holds data made by '{MAKERS[instrument]}', not a result. {advice}")

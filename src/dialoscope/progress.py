@@ -1,4 +1,4 @@
-"""How far long work has come: one kind of function, which is told how much is done and how much there is."""
+"""Progress of long work, reported to a function as the steps done and the steps in all."""
 
 from __future__ import annotations
 

@@ -14,6 +14,10 @@ import pytest
 
 from dialoscope import overlap
 from dialoscope.corpus import load
+from dialoscope.errors import UsageError
+from dialoscope.instruments import load_result
+from dialoscope.study.page import joined_page
+from dialoscope.study.results import read_results
 
 File = Callable[[str, str | bytes], Path]
 
@@ -155,6 +159,22 @@ def test_leaked_items_are_filtered_and_nothing_is_lost(both: tuple[object, ...],
     printed = dialoscope("filter", *both, "--out", tmp_path / "again").stdout
     assert printed.startswith("1 of 2 samples kept, 1 dropped for an overlap over 0.8.\n")
     assert printed.endswith(f"Next: head {tmp_path / 'again' / 'ledger.jsonl'}\n")
+
+
+@pytest.mark.parametrize(("command", "sizes"), [("filter", ""), ("clean", "--test-size 0 --validation-size 0")])
+def test_made_data_is_not_taken_for_a_result(
+    command: str, sizes: str, both: tuple[object, ...], tmp_path: Path
+) -> None:
+    made = tmp_path / "made"
+    assert dialoscope(command, *both, *sizes.split(), "--out", made).returncode == 0
+    told = f"{made} holds data made by 'overlap {command}', not a result."
+    readers: list[Callable[[], object]] = [
+        lambda: load_result(made), lambda: joined_page([made], "Page"), lambda: read_results([made]),
+    ]  # fmt: skip
+    for read in readers:
+        with pytest.raises(UsageError) as caught:
+            read()
+        assert str(caught.value).startswith(told)
 
 
 def test_a_column_of_texts_is_compared_across_formats(file: File, tmp_path: Path) -> None:

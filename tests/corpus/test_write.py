@@ -247,7 +247,7 @@ def test_a_disk_that_takes_no_more_is_one_line_and_leaves_nothing(tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
-ADVICE = "Make room for it or give another place."
+ADVICE = "Make room for it or give another path."
 
 
 @pytest.mark.parametrize("to", ["messages", "parquet", "text"])

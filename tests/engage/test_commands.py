@@ -84,7 +84,7 @@ def test_test_dialogues_that_stand_in_training_are_told(model: Path, tmp_path: P
 
 def test_a_model_called_as_the_control_is_refused(model: Path, corpus: Path) -> None:
     said = refused("engage", "depth", corpus, "--model", f"untrained layer={model}")
-    assert said == "'untrained layer' is the control that stands beside all models: name yours, such as mine=PATH."
+    assert said == "'untrained layer' is the name of the control. Give your model another name, such as mine=PATH."
 
 
 def rated(path: Path) -> Path:

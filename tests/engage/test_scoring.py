@@ -1,4 +1,4 @@
-"""Scores of a whole corpus: every turn once, the same whatever the portions, and a killed run goes on."""
+"""Scores of a whole corpus: every turn once, the same whatever the portions, and an interrupted run resumes."""
 
 from __future__ import annotations
 

@@ -212,6 +212,16 @@ def test_every_score_has_a_direction_and_every_column_a_meaning() -> None:
     assert all(column.metadata[b"meaning"] for column in result.table.schema)
 
 
+@pytest.mark.parametrize(("leak", "name"), [(0.8, "0.8"), (0.8000001, "0.8000001"), (1.0, "1"), (0.00001, "0.00001")])
+def test_a_threshold_has_a_name_of_its_own(leak: float, name: str) -> None:
+    result = measure(mixed(), leak=leak)
+    assert f"ratio/test/share_over_{name}" in result.scores() and "ratio/test/share_over_0.8" in result.scores()
+    assert result.verdict.scores == (f"ratio/test/share_over_{name}",)
+    assert result.verdict.scores[0] in result.items() and direction(result.verdict.scores[0]) == "low"
+    labels = [row[1] for row in result.summary().rows]
+    assert f"over {name}" in labels and len(labels) == len(set(labels))
+
+
 def test_items_give_the_scores_back() -> None:
     result = measure(sides([("a b", "c"), ("d", "e f")], [("a b", "c"), ("q", "r", "s"), ("d", "e")]))
     for name, items in result.items().items():

@@ -72,6 +72,13 @@ def test_a_number_that_is_whole_stays_a_float() -> None:
     assert isinstance(Store().decode(float, 1), float)
 
 
+@pytest.mark.parametrize("kind", [Mapping[str, str], Any])
+@pytest.mark.parametrize("name", ["number", "array", "table", "$number", "$array", "$table", "$$table", "$"])
+def test_a_name_is_never_taken_for_a_reference(name: str, kind: Any) -> None:
+    store = Store()
+    assert store.decode(kind, store.encode({name: "x"}, "reasons")) == {name: "x"}
+
+
 def test_what_cannot_be_kept_is_named() -> None:
     with pytest.raises(TypeError, match=r"table\.rows: a result cannot keep a set"):
         Store().encode({"rows": {1}}, "table")

@@ -34,6 +34,13 @@ def complain(message: str) -> None:
     typer.echo(f"dialoscope: {' '.join(message.split(chr(10)))}", err=True)
 
 
+def print_text(text: str) -> None:
+    """Print sentences that may quote the user's data: a terminal would obey escape sequences in them."""
+    from dialoscope.corpus.text import printable
+
+    typer.echo(printable(text, keep="\n"))
+
+
 def print_json(data: Mapping[str, Any]) -> None:
     """Print a result for machines, and nothing else."""
     import orjson
@@ -61,7 +68,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title:
     for place, column in enumerate(columns):
         is_number = bool(rows) and all(isinstance(row[place], int | float) or row[place] is None for row in rows)
         is_name = place == 0 and all(len(_written(row[0])) <= LONGEST_NAME for row in rows)
-        table.add_column(column, justify="right" if is_number else "left", overflow="fold", no_wrap=is_name)
+        heading = Text(printable(column, keep="\n"))
+        table.add_column(heading, justify="right" if is_number else "left", overflow="fold", no_wrap=is_name)
     for row in rows:
         table.add_row(*(Text(_written(cell)) for cell in row))
     Console().print(table)
@@ -128,18 +136,18 @@ def finish(result: Result, output: Output, *, next_command: str) -> None:
         return
     for verdict in result.verdicts():
         mark = MARKS[verdict.level]
-        typer.echo(verdict.text if verdict.text.startswith(mark) else f"{mark} {verdict.text}")
-    typer.echo(result.used)
+        print_text(verdict.text if verdict.text.startswith(mark) else f"{mark} {verdict.text}")
+    print_text(result.used)
     for reason, count in result.counts.get("skipped", {}).items():
-        typer.echo(f"Skipped: {count:,} x {reason}")
+        print_text(f"Skipped: {count:,} x {reason}")
     if example := result.example():
-        typer.echo(f"\n{example}\n")
+        print_text(f"\n{example}\n")
     table = result.summary()
     rows = [[*(written.text if not written.interval else f"{written.text} {written.interval}" for written in row)]
             for row in table.written]  # fmt: skip
     print_table([head.name for head in table.heads], rows, title=table.caption)
     for note in table.notes:
-        typer.echo(note)
+        print_text(note)
     if output.folder is not None:
         typer.echo(f"The page is {output.folder / 'report.html'}.")
     typer.echo(f"Next: {next_command}")

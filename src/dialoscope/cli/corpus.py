@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from dialoscope.cli.arguments import LAST_GROUP, Corpus, Output, Printing, Reading, command, epilog
-from dialoscope.cli.console import print_json, print_table, working
+from dialoscope.cli.console import print_json, print_table, print_text, working
 from dialoscope.corpus.settings import ConciergeSettings, ConvertSettings, ReadSettings, SampleSettings
 from dialoscope.settings import BaseSettings, option
 
@@ -87,7 +87,7 @@ def _by_reason(ignored: Mapping[str, str], most: int = 8) -> list[list[str]]:
 def validate(corpus: Corpus, settings: ReadSettings, reading: Reading, output: Shown) -> None:
     """List every bad record with its file and line, and count oddities. Exit code 2 if a record is bad."""
     problems: list[str] = []
-    listed = {"on_error": "skip", "on_problem": problems.append if output.json else typer.echo}
+    listed = {"on_error": "skip", "on_problem": problems.append if output.json else print_text}
     data = reading.load(corpus, output, split=settings.split, limit=settings.limit, **listed)
     from dialoscope.corpus.validate import check
 
@@ -147,9 +147,9 @@ def write_corpus(corpus: ReadCorpus, out: Path, to: str | None, output: CorpusOu
         print_json(data)
         return
     splits = ", ".join(f"{name}: {count:,}" for name, count in corpus.splits.items())
-    typer.echo(f"{len(corpus):,} dialogues ({splits}) were written to {out}.")
+    print_text(f"{len(corpus):,} dialogues ({splits}) were written to {out}.")
     for reason, count in corpus.skipped.items():
-        typer.echo(f"Skipped: {count:,} x {reason}")
+        print_text(f"Skipped: {count:,} x {reason}")
     typer.echo(f"Next: dialoscope corpus show {quote(str(out))}")
 
 

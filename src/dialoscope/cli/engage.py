@@ -130,7 +130,7 @@ class ScoreOutput(BaseSettings):
     engine: str = option("here", "Where scores are computed.", group="Output", choices=("here", "spark"))
     master: str = option("local[*]", "Address of --engine spark: spark://HOST:PORT.", group="Output")
     out: str | None = option(
-        None, "Parquet file for the scores; with spark, a folder. An interrupted run goes on.", group="Output"
+        None, "Parquet file for the scores; with spark, a folder. An interrupted run resumes.", group="Output"
     )
     overwrite: bool = option(False, "Replace earlier scores.", group="Output")
     dry_run: bool = option(False, "Count the work and stop.", group="Output")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dialoscope.cli.arguments import LAST_GROUP, Corpus, Models, Output, Printing, Reading, command
-from dialoscope.cli.console import check_output, finish, print_json, print_table, progress_bar
+from dialoscope.cli.console import check_output, finish, print_json, print_table, print_text, progress_bar
 from dialoscope.errors import UsageError
 from dialoscope.model.settings import GenerateSettings, PerplexitySettings
 from dialoscope.settings import option
@@ -138,7 +138,7 @@ def print_unread(found: Mapping[str, Any]) -> None:
     from dialoscope.model.answers import in_words
 
     if found["left_out"]:
-        typer.echo(f"Skipped: {in_words(found['left_out'])}")
+        print_text(f"Skipped: {in_words(found['left_out'])}")
     if found["cut"] and found["cut"]["contexts"]:
         typer.echo(f"Cut: {found['cut']['contexts']:,} contexts lost {found['cut']['turns']:,} of their oldest turns")
     if found["unknown_share"]:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dialoscope.cli.arguments import LAST_GROUP, Corpus, Output, Printing, Reading, add_named, command
-from dialoscope.cli.console import check_output, finish, print_json, print_table, working
+from dialoscope.cli.console import check_output, finish, print_json, print_table, print_text, working
 from dialoscope.errors import UsageError
-from dialoscope.overlap.settings import CleanSettings, FilterSettings, OverlapSettings, PairsSettings
+from dialoscope.overlap.settings import CleanSettings, FilterSettings, OverlapSettings, PairsSettings, threshold_text
 from dialoscope.settings import BaseSettings, option
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class EngineOptions(BaseSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class PairsOutput(Output):
-    """What is done with pairs."""
+    """Where pairs are written."""
 
     out: str | None = option(
         None, "Parquet or CSV file for the pairs; with --engine spark, a folder.", group=LAST_GROUP, metavar="FILE"
@@ -170,14 +170,18 @@ def measure(
         following = f"measure {data_words} --unit turn"
     elif against:
         other = quote(next(iter(benchmarks.by_name().values())))
-        following = f"pairs {data_words} --against {other} --unit {result.unit} --threshold {settings.leak:g}"
+        following = (
+            f"pairs {data_words} --against {other} --unit {result.unit} --threshold {threshold_text(settings.leak)}"
+        )
     elif result.is_within:
         held_out = max(1, len(data) // 10)
         following = f"clean {data_words} --test-size {held_out} --validation-size {held_out} --out cleaned/"
     else:
         names = {"split": settings.split, "train-split": settings.train_split}
         options = [f"--{name} {quote(value)}" for name, value in names.items() if value is not None]
-        options += [f"--threshold {settings.leak:g}"] if settings.leak != FilterSettings().threshold else []
+        options += (
+            [f"--threshold {threshold_text(settings.leak)}"] if settings.leak != FilterSettings().threshold else []
+        )
         following = " ".join(["filter", data_words, *options, "--out filtered/"])
     finish(result, output, next_command=f"dialoscope overlap {following}")
 
@@ -195,7 +199,9 @@ def show(
         result = result.at(options.leak)
     if not printing.json and (rows := result.closest(options.matches).to_pylist()):
         cells = [[row["id"], row["match_id"], row["ratio"]] for row in rows]
-        print_table([result.unit, "match", "ratio"], cells, title=f"Closest matches over {result.settings.leak:g}")
+        print_table(
+            [result.unit, "match", "ratio"], cells, title=f"Closest matches over {threshold_text(result.settings.leak)}"
+        )
     finish(result, Output(json=printing.json), next_command=f"dialoscope report {quote(run)}")
 
 
@@ -233,7 +239,7 @@ def pairs(
     cells = [[row["first"], row["second"], row["ratio"]] for row in shown]
     print_table(["first", "second", "ratio"], cells, title=f"{len(result):,} pairs{part}")
     print_account(result.used, result.counts)
-    following = f"clean {reading.words(corpus)} --threshold {settings.threshold:g} --out cleaned/"
+    following = f"clean {reading.words(corpus)} --threshold {threshold_text(settings.threshold)} --out cleaned/"
     typer.echo(f"Next: dialoscope overlap {following}")
 
 
@@ -252,7 +258,7 @@ def filter(corpus: Corpus, settings: FilterSettings, reading: TextReading, outpu
         filtered = filtered.with_rows(table.rows[part].slice(0, count))
     counts, unit = filtered.counts, filtered.result.unit
     finding = f"{counts['kept']:,} of {counts['measured']:,} {unit}s kept, {counts['dropped']:,} dropped"
-    finish_made(filtered, f"{finding} for an overlap over {settings.threshold:g}.", out, output)
+    finish_made(filtered, f"{finding} for an overlap over {threshold_text(settings.threshold)}.", out, output)
     if not output.json:
         typer.echo(f"Next: head {quote(str(out / 'ledger.jsonl'))}")
 
@@ -282,16 +288,16 @@ def finish_made(made: Made, finding: str, out: Path, output: Output) -> None:
     if output.json:
         print_json(made.to_dict())
         return
-    typer.echo(finding)
+    print_text(finding)
     print_account(made.used, made.counts)
     typer.echo(f"Written to {out}.")
 
 
 def print_account(used: str, counts: Mapping[str, Any]) -> None:
     """Which dialogues were used, and what was skipped."""
-    typer.echo(used)
+    print_text(used)
     for reason, count in counts["skipped"].items():
-        typer.echo(f"Skipped: {count:,} x {reason}")
+        print_text(f"Skipped: {count:,} x {reason}")
 
 
 command(

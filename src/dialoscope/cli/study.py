@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dialoscope.cli.arguments import Models, Output, command
-from dialoscope.cli.console import MARKS, check_output, complain, print_json, print_table
+from dialoscope.cli.console import MARKS, check_output, complain, print_json, print_table, print_text
 from dialoscope.cli.steps import StepBars
 from dialoscope.errors import UsageError
 from dialoscope.settings import BaseSettings, option
@@ -31,9 +31,9 @@ Given = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class FileOutput(BaseSettings):
-    """Where a command that writes one file writes it."""
+    """The output of a command that writes one file."""
 
-    out: str | None = option(None, "The file.", group="Output", metavar="FILE")
+    out: str | None = option(None, "File to write.", group="Output", metavar="FILE")
     overwrite: bool = option(False, "Replace what is there.", group="Output")
     json: bool = option(False, "Print the result as JSON.", group="Output")
 
@@ -162,10 +162,10 @@ def compare(
     if output.json:
         print_json(result.to_dict())
         return
-    typer.echo(f"{MARKS[result.verdict.level]} {result.verdict.text}")
+    print_text(f"{MARKS[result.verdict.level]} {result.verdict.text}")
     _show_changes(result)
     for line in result.summary().notes:
-        typer.echo(line)
+        print_text(line)
     if output.folder is not None:
         typer.echo(f"The page is {output.folder / 'report.html'}.")
     typer.echo(f"Next: dialoscope report {quote(before)} {quote(after)} --out both.html")
@@ -307,7 +307,7 @@ def finish_study(study: Study, *, is_json: bool) -> None:
                 _show_findings(step, study.results[step.name])
         for name, reasons in study.skipped.items():
             for reason, count in reasons.items():
-                typer.echo(f"{name}: skipped {count:,} x {reason}")
+                print_text(f"{name}: skipped {count:,} x {reason}")
         typer.echo(f"The page is {study.report}.\nNext: dialoscope export {quote(str(study.folder))} --to model-card")
     reasons_of: dict[str, list[str]] = {}
     for step in study.failed:  # what one corpus is to blame for is told once
@@ -320,6 +320,6 @@ def finish_study(study: Study, *, is_json: bool) -> None:
 
 def _show_findings(step: Step, result: Mapping[str, Any]) -> None:
     for verdict in result["verdicts"]:
-        typer.echo(f"{step.shown_name}: {MARKS[verdict['level']]} {verdict['text']}")
+        print_text(f"{step.shown_name}: {MARKS[verdict['level']]} {verdict['text']}")
     if not result["verdicts"]:
-        typer.echo(f"{step.shown_name}: {result['used']}")
+        print_text(f"{step.shown_name}: {result['used']}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dialoscope.cli.arguments import LAST_GROUP, Corpus, Reading, command
-from dialoscope.cli.console import complain, print_json, print_table
+from dialoscope.cli.console import complain, print_json, print_table, print_text
 from dialoscope.distract.settings import DistractionSettings
 from dialoscope.errors import UsageError
 from dialoscope.model.settings import TrainSettings
@@ -83,7 +83,7 @@ def show(model: TrainedModel, best_by: str) -> None:
     columns = ["epoch", "loss", "validation perplexity", "BLEU-2", "rate", "seconds"]
     best = f"best by {best_by} after epoch {result.best_epoch}"
     print_table(columns, rows, title=f"{result.parameters:,} weights, {best}")
-    typer.echo(model.used)
+    print_text(model.used)
     typer.echo(f"The models are in {result.out}.")
 
 

@@ -98,7 +98,7 @@ class Examples:
 
 
 def of_length(corpus: Corpus, least: int | None, most: int | None) -> tuple[Corpus, dict[str, int]]:
-    """The dialogues with so many messages, and how many were left out."""
+    """Dialogues with at least `least` and at most `most` messages, and how many were left out."""
     if least is None and most is None:
         return corpus, {}
     lengths = corpus.turns_per_dialogue

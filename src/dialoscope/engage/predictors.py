@@ -54,7 +54,7 @@ def untrained_control(predictors: Mapping[str, Predictor], *, seed: int = 0) -> 
     encoder, is_packaged = first.encoder, first.encoder.name in PACKAGED
     name = "untrained" if is_packaged else "untrained layer"
     if name in predictors:
-        raise UsageError(f"'{name}' is the control that stands beside all models: name yours, such as mine=PATH.")
+        raise UsageError(f"'{name}' is the name of the control. Give your model another name, such as mine=PATH.")
     if is_packaged:
         published = Encoder.load(encoder.name, device=str(encoder.device))
         encoder = published.using(dtype=encoder.dtype, batch_size=encoder.batch_size)

@@ -95,7 +95,7 @@ class PredictorSettings(PredictorOptions):
     )
     shuffled: bool = option(False, "Learn other turns' labels: a control.", group="Data")
 
-    start: str | None = option(None, "Predictor to go on from.", group="Predictor", metavar="PATH")
+    start: str | None = option(None, "Predictor to start from.", group="Predictor", metavar="PATH")
     encoder: str | None = option(
         None, f"Encoder: a folder or a hub name. Default: {ENCODER}.", group="Predictor", metavar="PATH"
     )

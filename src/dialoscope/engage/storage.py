@@ -82,7 +82,7 @@ def _check_ours(path: Path) -> None:
     """Only a predictor may be replaced by a predictor."""
     others = {file.name for file in path.iterdir()} - {ABOUT, *FILES}
     if others or not (path / ABOUT).is_file():
-        raise OutputError(f"{path}: expected a predictor to replace, found other files. Give another place.")
+        raise OutputError(f"{path}: expected a predictor to replace, found other files. Give another folder.")
 
 
 def load(path: str | Path, *, device: str = "cpu") -> Predictor:

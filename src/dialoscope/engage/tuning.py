@@ -128,7 +128,7 @@ def _is_begun(folder: Path, *, resume: bool) -> bool:
     if (folder / "last" / storage.ABOUT).is_file():
         if resume:
             return True
-        raise OutputError(f"{folder}: a training run was begun here. Give --resume to go on, or another place.")
+        raise OutputError(f"{folder}: a training run was begun here. Give --resume to continue it, or give another folder.")
     found = {file.name for file in folder.iterdir() if not file.name.startswith(MARK)} if folder.is_dir() else set()
     if found - ({LOG} if resume else set()):  # a run that was interrupted before its first checkpoint leaves its log
         raise OutputError(f"{folder}: expected an empty folder. Give the name of a new one.")
@@ -165,7 +165,7 @@ class Run:
         found = storage.load(folder / "last", device=str(start.encoder.device)) if is_begun else None
         if found is not None and dict(found.origin) != self.origin:
             changed = next((key for key in self.origin if found.origin.get(key) != self.origin[key]), "origin")
-            raise ModelError(f"{folder}: another run was begun here ('{changed}' differs). Give another place.")
+            raise ModelError(f"{folder}: another run was begun here ('{changed}' differs). Give another folder.")
         begun = replace(found or _copied(start), origin=self.origin, calibration=None)
         self.predictor = begun.using(dtype=_dtype(plan.recipe, begun.encoder.device))
         self.encoder, self.head = self.predictor.encoder, self.predictor.head

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dialoscope.errors import DialoscopeError, ModelError, OutputError, UsageError, unknown_name
+from dialoscope.errors import DialoscopeError, ModelError, OutputError, unknown_name
 from dialoscope.files import whole_folder
 from dialoscope.model.structure import Structure
 from dialoscope.model.vocabulary import Vocabulary
@@ -123,7 +123,7 @@ def _check_ours(path: Path) -> None:
     known = {MODEL, WEIGHTS, VOCABULARY, TRAINING, OPTIMISER}
     others = sorted(file.name for file in path.iterdir() if file.name not in known)
     if others or not (path / MODEL).is_file():
-        raise OutputError(f"{path}: expected a checkpoint to replace, found other files. Give another place.")
+        raise OutputError(f"{path}: expected a checkpoint to replace, found other files. Give another folder.")
 
 
 # --- Reading ----------------------------------------------------------------------------------------------------------
@@ -168,22 +168,6 @@ def read_state(path: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     if not {TRAINING, OPTIMISER} <= described["files"].keys():
         raise ModelError(f"{folder}: expected the state of a training run ({TRAINING}), found a model only.")
     return read_json(folder / TRAINING), read_tensors(folder / OPTIMISER)
-
-
-def trained_turns(path: str | Path) -> int | None:
-    """How many turns of context a checkpoint was trained with, None for all: read without its weights."""
-    folder = find_checkpoint(path)
-    turns: int | None = _origin(folder, read_json(folder / MODEL)).get("context_turns")
-    return turns
-
-
-def shared_turns(paths: Mapping[str, str]) -> int | None:
-    """How much context models by name were trained with; all are measured on the same contexts, so they must agree."""
-    found = {label: trained_turns(path) for label, path in paths.items() if is_checkpoint(path)}
-    if len(set(found.values())) > 1:
-        said = ", ".join(f"{label} {'all' if turns is None else turns}" for label, turns in found.items())
-        raise UsageError(f"The models were trained with different turns of context ({said}): give --context-turns.")
-    return next(iter(found.values()), None)
 
 
 def is_checkpoint(path: str | Path) -> bool:

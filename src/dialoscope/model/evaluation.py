@@ -56,7 +56,7 @@ class Questions:
 
     @classmethod
     def of(cls, corpus: Corpus, *, most: int, context_turns: int | None = None) -> Questions:
-        """At most so many samples of a corpus, without drawing at random."""
+        """At most this many samples of a corpus, evenly spaced."""
         found = samples(corpus, context_turns=context_turns)
         places = set(np.unique(np.linspace(0, len(found) - 1, min(most, len(found))).astype(int)).tolist())
         kept: list[Sample] = [sample for place, sample in enumerate(found) if place in places] if places else []

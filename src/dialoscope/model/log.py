@@ -160,7 +160,7 @@ def _with_extra(columns: list[str]) -> list[str]:
 
 
 def _rows_until(path: Path, step: int) -> list[dict[str, Any]]:
-    """Rows of an older log up to a step; a line that a killed run left unfinished ends it."""
+    """Rows of an older log up to a step; a line that an interrupted run left unfinished ends it."""
     if not path.is_file():
         return []
     rows = []

@@ -1,7 +1,7 @@
-"""One training loop: killed at any moment, it goes on from its last checkpoint and ends with the same weights.
+"""The training loop. An interrupted run resumes from its last checkpoint and ends with the same weights.
 
-Nothing random is remembered, because nothing needs to be: the order of the examples and what a transform draws come
-from (seed, epoch), dropout from (seed, epoch, batch). So a checkpoint may be written between any two batches.
+Checkpoints hold no random state. The order of the examples and the random numbers of a transform depend on (seed,
+epoch) alone, and dropout depends on (seed, epoch, batch). So a checkpoint can be written between any two batches.
 
 A run's folder::
 
@@ -67,7 +67,7 @@ def run_training(
     `transform` changes the training examples anew every epoch; `extra_loss` is added to the cross-entropy; what
     `validate` measures on the model after every epoch is logged. Other options are those of `Plan`: `tokens` (words or
     bpe), `preset` (its name), `train_split`, `validation_split`, `context_turns`, `best_by`, `bleu_samples`. With
-    `resume`, a run that was begun in the folder goes on; where none was, it begins.
+    `resume`, a run that was begun in the folder is resumed; where none was, a new one begins.
     """
     plan = Plan(settings, recipe, seed, transform=transform, extra_loss=extra_loss, **options)
     folder = Path(out)
@@ -77,13 +77,13 @@ def run_training(
 
 
 def is_run_begun(folder: Path, *, resume: bool) -> bool:
-    """Whether there is a run to go on with in a folder; one that must not be written to is an error."""
+    """Whether a folder has a run to resume. A folder that a run must not write to is an error."""
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"{folder}: expected a folder, found a file. Give the name of a new one.")
-    restore(folder / "last")  # a run that was killed while it replaced its checkpoint may have left none
+    restore(folder / "last")  # a run that was interrupted while it replaced its checkpoint may have left none
     is_begun = (folder / "last").is_dir()
     if is_begun and not resume:
-        raise OutputError(f"{folder}: a training run was begun here. Give --resume to go on, or another place.")
+        raise OutputError(f"{folder}: a training run was begun here. Give --resume to continue it, or give another folder.")
     ours = {("untrained", True), ("best", True), ("last", True), (FILE, False)}
     files = [file for file in folder.iterdir() if not file.name.startswith(".")] if folder.is_dir() else []
     found = {(file.name, file.is_dir()) for file in files}
@@ -158,7 +158,7 @@ class Loop:
         return self._result(history)
 
     def _sweep(self) -> None:
-        """Delete what a killed run was writing, and put back what it was replacing."""
+        """Delete unfinished files of an interrupted run, and put back the folders that it was replacing."""
         if self.accelerator.is_main_process and self.folder.is_dir():
             for name in ("untrained", "best", f"epoch-{self.state.epoch:03d}"):
                 restore(self.folder / name)

@@ -23,7 +23,7 @@ from dialoscope.overlap.measure import check_data, measure, parts_for
 from dialoscope.overlap.passes import OVER
 from dialoscope.overlap.result import OverlapResult
 from dialoscope.overlap.section import filtered_section
-from dialoscope.overlap.settings import FilterSettings
+from dialoscope.overlap.settings import FilterSettings, threshold_text
 from dialoscope.overlap.sides import is_of_pairs, side_of
 from dialoscope.record import Origin, Scores
 from dialoscope.report.section import Section
@@ -64,7 +64,7 @@ class Filtered(Made):
     def scores(self) -> Scores:
         """The share of dropped items."""
         part = self.result.measured[0]
-        name = f"ratio/{part}/share_over_{self.settings.threshold:g}"
+        name = f"ratio/{part}/share_over_{threshold_text(self.settings.threshold)}"
         return {name: self.result.scores()[name]}
 
     def section(self) -> Section:

@@ -20,7 +20,7 @@ from dialoscope.metrics import METRICS, Pairs, Resampling
 from dialoscope.metrics.pairs import REFERENCE_COLUMNS, read_column
 from dialoscope.metrics.score import Scored, score_pairs
 from dialoscope.metrics.settings import DEFAULT_METRICS
-from dialoscope.overlap.settings import OverlapSettings
+from dialoscope.overlap.settings import OverlapSettings, threshold_text
 from dialoscope.overlap.sides import side_of
 from dialoscope.record import Score
 
@@ -74,7 +74,7 @@ def score_answers(result: OverlapResult, answers: pa.Table) -> tuple[dict[str, d
     where = {part: "measured; threshold", "clean": "at or under", "leaked": "over"}
     for each, mask in masks.items():
         if not mask.any():
-            reason = f"no {result.unit} is {where[each]} {settings.leak:g}"
+            reason = f"no {result.unit} is {where[each]} {threshold_text(settings.leak)}"
             scores[each] = {metric: Score.missing(reason) for metric in metrics}
             continue
         chosen = replace(pairs.select(np.flatnonzero(mask).tolist()), name=f"{name}[{each}]")

@@ -15,7 +15,7 @@ from dialoscope.metrics import Resampling, mean_score
 from dialoscope.overlap.engine import Floats, Match, Matches
 from dialoscope.overlap.responses import score_answers
 from dialoscope.overlap.scan import Flags
-from dialoscope.overlap.settings import OverlapSettings
+from dialoscope.overlap.settings import OverlapSettings, threshold_text
 from dialoscope.record import Score, Scores, by_path, path
 from dialoscope.report import Column, Section, Table
 from dialoscope.report.cell import Cell
@@ -99,7 +99,7 @@ class OverlapResult(Result):
     def _named_scores(self) -> Iterator[tuple[tuple[str, str, str], Score]]:
         for part in self.measured:
             for threshold in sorted({*THRESHOLDS, self.settings.leak}):
-                yield ("ratio", part, f"share_over_{threshold:g}"), self.share_over(threshold, part)
+                yield ("ratio", part, f"share_over_{threshold_text(threshold)}"), self.share_over(threshold, part)
             yield ("ratio", part, "identical_share"), self._mean(lambda ratio: ratio == 1, part)
             yield ("ratio", part, "mean_ratio"), self._mean(lambda ratio: ratio, part)
         for part, scores in self.responses.items():
@@ -114,7 +114,7 @@ class OverlapResult(Result):
             keys = [(name,) for name in rows["id"].to_pylist()]
             dialogues = rows["dialogue"].to_pylist()
             ratio = self._ratios(part)
-            leak = f"share_over_{self.settings.leak:g}"
+            leak = f"share_over_{threshold_text(self.settings.leak)}"
             items[path("ratio", part, leak)] = Items.mean_of(
                 keys, dialogues, (ratio > self.settings.leak).astype(float)
             )
@@ -131,7 +131,12 @@ class OverlapResult(Result):
         other = f"another {self.unit}" if self.is_within else f"a training {self.unit}"
         where = f"of the {part} {self.unit}s" if not self.is_within else f"of the {self.unit}s"
         text = "" if share.value is None else f"{share.value:.1%} {where} nearly repeat {other}."
-        return judge(share, path("ratio", part, f"share_over_{self.settings.leak:g}"), text=text, concern_over=CONCERN)
+        return judge(
+            share,
+            path("ratio", part, f"share_over_{threshold_text(self.settings.leak)}"),
+            text=text,
+            concern_over=CONCERN,
+        )
 
     def with_answers(self, answers: pa.Table) -> OverlapResult:
         """The same result with a model's responses scored on the whole part, its clean units and its leaked units."""
@@ -150,7 +155,10 @@ class OverlapResult(Result):
         for part in self.measured:
             counts = {"identical": (self.count_identical(part), "identical_share")}
             for threshold in reversed(with_threshold(self.settings.leak)):
-                counts[f"over {threshold:g}"] = self.count_over(threshold, part), f"share_over_{threshold:g}"
+                counts[f"over {threshold_text(threshold)}"] = (
+                    self.count_over(threshold, part),
+                    f"share_over_{threshold_text(threshold)}",
+                )
             for name, (count, number) in counts.items():
                 share = scores[path("ratio", part, number)]
                 rows.append([part, name, None if part in self.reasons else count, share])

@@ -12,6 +12,7 @@ import numpy as np
 from dialoscope.overlap.engine import Match
 from dialoscope.overlap.responses import units_of_metrics
 from dialoscope.overlap.result import OverlapResult, with_threshold
+from dialoscope.overlap.settings import threshold_text
 from dialoscope.overlap.tokens import REFERENCE, TOKENISERS
 from dialoscope.record import path
 from dialoscope.report import Block, Column, Fact, Facts, Mark, Prose, Section, ShownTurn, Table, Transcript
@@ -29,7 +30,7 @@ PIECES = {"reference": REFERENCE, "words": re.compile(r"\w+"), "blanks": re.comp
 
 def section_of(result: OverlapResult) -> Section:
     """A result as a section of a page."""
-    leak = result.settings.leak
+    leak = threshold_text(result.settings.leak)
     return Section(
         title="Overlap",
         anchor="overlap",
@@ -44,7 +45,7 @@ def section_of(result: OverlapResult) -> Section:
                 names=("one", "other") if result.is_within else ("test", "train"),
             ),
         ],
-        lead=f"{result.verdict.text} A {result.unit} counts as leaked over a ratio of {leak:g}. {result.used}",
+        lead=f"{result.verdict.text} A {result.unit} counts as leaked over a ratio of {leak}. {result.used}",
         verdict=result.card,
         origin=result.origin,
     )
@@ -52,12 +53,12 @@ def section_of(result: OverlapResult) -> Section:
 
 def _part_blocks(result: OverlapResult, part: str) -> Iterator[Block]:
     """The numbers of one part: identical units, units over each threshold, and how ratios are spread."""
-    scores, units, leak = result.scores(), f"{result.unit}s", result.settings.leak
+    scores, units, leak = result.scores(), f"{result.unit}s", threshold_text(result.settings.leak)
     heading = part if len(result.measured) > 1 else ""
     measured = sum(result.histogram(part)[1])
     facts = [
         Fact("Identical", scores[path("ratio", part, "identical_share")], number_format=".1%"),
-        Fact(f"Over {leak:g}", scores[path("ratio", part, f"share_over_{leak:g}")], number_format=".1%"),
+        Fact(f"Over {leak}", scores[path("ratio", part, f"share_over_{leak}")], number_format=".1%"),
         Fact(f"Measured {units}", measured),
     ]
     if heading:
@@ -66,8 +67,12 @@ def _part_blocks(result: OverlapResult, part: str) -> Iterator[Block]:
     yield Facts(facts if result.is_within else [*facts, Fact(f"Training {units}", n_reference)])
     yield from _spread(result, part)
     rows: list[list[Cell]] = [
-        [f"over {each:g}", result.count_over(each, part), scores[path("ratio", part, f"share_over_{each:g}")]]
-        for each in with_threshold(leak)
+        [
+            f"over {threshold_text(each)}",
+            result.count_over(each, part),
+            scores[path("ratio", part, f"share_over_{threshold_text(each)}")],
+        ]
+        for each in with_threshold(result.settings.leak)
     ]
     identical = scores[path("ratio", part, "identical_share")]
     rows.append(["identical", result.count_identical(part), identical])
@@ -90,7 +95,7 @@ def _spread(result: OverlapResult, part: str) -> Iterator[Block]:
         f"of 0.05; {counts[-1]:,} lie in the last bin, from 0.95 to 1.",
         x=Axis("overlap ratio", ".2f", (0, 1)),
         y=Axis(units, ",d"),
-        marks={f"leaked over {result.settings.leak:g}": result.settings.leak},
+        marks={f"leaked over {threshold_text(result.settings.leak)}": result.settings.leak},
         is_half=True,
     )
     shares = (np.cumsum(counts) / max(1, total)).tolist()
@@ -119,7 +124,7 @@ def responses_table(result: OverlapResult) -> Table:
     rows: list[list[Cell]] = [
         [metric, unit, *(result.responses[part][metric] for part in parts)] for metric, unit in units.items()
     ]
-    caption = f"Scores of the responses on all units, and at or under and over {result.settings.leak:g}"
+    caption = f"Scores of the responses on all units, and at or under and over {threshold_text(result.settings.leak)}"
     columns: list[Column | str] = ["metric", "unit", *(Column(part, ".4g") for part in parts)]
     return Table(columns, rows, caption, notes=result.notes, name="responses")
 
@@ -177,7 +182,7 @@ def cleaned_section(cleaned: Cleaned) -> Section:
             *shown_matches(cleaned.examples, settings.words, names=("dropped", "partner")),
         ],
         lead=f"{counts['kept']:,} of {counts['dialogues']:,} dialogues are kept: no two of them overlap by more than "
-        f"{settings.threshold:g}. {cleaned.used}",
+        f"{threshold_text(settings.threshold)}. {cleaned.used}",
         origin=cleaned.origin,
     )
 
@@ -196,7 +201,7 @@ def filtered_section(filtered: Filtered) -> Section:
             *shown_matches(filtered.result.examples, settings.words, names=("dropped", "partner")),
         ],
         lead=f"{counts['kept']:,} of {counts['measured']:,} test {unit}s are kept: none overlaps with a training "
-        f"{unit} by more than {settings.threshold:g}. {filtered.used}",
+        f"{unit} by more than {threshold_text(settings.threshold)}. {filtered.used}",
         origin=filtered.origin,
     )
 

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 
 from dialoscope.errors import UsageError
 from dialoscope.settings import BaseSettings, option
 
 UNITS = ("dialogue", "turn", "sample")
 WORDS = ("reference", "words", "blanks")
+
+
+def threshold_text(threshold: float) -> str:
+    """A threshold with all of its digits, so that two thresholds never share a name.
+
+    >>> threshold_text(0.8), threshold_text(0.8000001), threshold_text(1.0)
+    ('0.8', '0.8000001', '1')
+    """
+    return f"{Decimal(repr(float(threshold))):f}".removesuffix(".0")
 
 
 @dataclass(frozen=True, kw_only=True)

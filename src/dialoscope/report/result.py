@@ -211,8 +211,3 @@ def _told_apart(names: Sequence[str]) -> list[str]:
     split = [name.split("/")[:2] for name in names]
     differing = [place for place in (0, 1) if len({each[place] for each in split}) > 1] or [0]
     return [", ".join(each[place] for place in differing) for each in split]
-
-
-def paths_like(scores: Mapping[str, Score], ending: str) -> Sequence[str]:
-    """The paths whose last part is this."""
-    return [name for name in scores if name.rpartition("/")[2] == ending]

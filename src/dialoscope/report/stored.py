@@ -1,6 +1,8 @@
 """A result's fields as JSON, arrays and tables, and back by their types: nothing is pickled.
 
 Dataclasses become objects of their fields; NumPy arrays go to `arrays.npz`, Arrow tables to Parquet files of their own.
+The JSON refers to them as {"$array": name} and {"$table": name}, and writes numbers that are not finite as
+{"$number": "nan"}. A key of the user's own that begins with a dollar sign gets a second one, so no name is a reference.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import pyarrow.parquet as pq
 from dialoscope.errors import UsageError
 
 STATE, ARRAYS = "state.json", "arrays.npz"
+NUMBER, ARRAY, TABLE = "$number", "$array", "$table"
 NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
@@ -35,19 +38,19 @@ class Store:
         if value is None or isinstance(value, bool | int | str):
             return value
         if isinstance(value, float):
-            return value if math.isfinite(value) else {"number": str(value)}
+            return value if math.isfinite(value) else {NUMBER: str(value)}
         if isinstance(value, np.ndarray):
             self.arrays[name] = value
-            return {"array": name}
+            return {ARRAY: name}
         if isinstance(value, np.generic):
             return self.encode(value.item(), name)
         if isinstance(value, pa.Table):
             self.tables[name] = value
-            return {"table": name}
+            return {TABLE: name}
         if is_dataclass(value):
             return {each.name: self.encode(getattr(value, each.name), f"{name}.{each.name}") for each in fields(value)}
         if isinstance(value, Mapping):
-            return {str(key): self.encode(each, f"{name}.{key}") for key, each in value.items()}
+            return {_escaped(str(key)): self.encode(each, f"{name}.{key}") for key, each in value.items()}
         if isinstance(value, Sequence):
             return [self.encode(each, f"{name}.{place}") for place, each in enumerate(value)]
         raise TypeError(f"{name}: a result cannot keep a {type(value).__name__}")
@@ -56,12 +59,12 @@ class Store:
         """The value of this type that `encode` wrote."""
         if get_origin(kind) in (Union, types.UnionType):
             return None if value is None else self._decode_one_of(kind, value)
-        if _is_reference(value, "number"):
-            return NOT_FINITE[value["number"]]
-        if _is_reference(value, "array"):
-            return self.arrays[value["array"]]
-        if _is_reference(value, "table"):
-            return self.tables[value["table"]]
+        if _is_reference(value, NUMBER):
+            return NOT_FINITE[value[NUMBER]]
+        if _is_reference(value, ARRAY):
+            return self.arrays[value[ARRAY]]
+        if _is_reference(value, TABLE):
+            return self.tables[value[TABLE]]
         origin, members = get_origin(kind) or kind, get_args(kind)
         if is_dataclass(kind) and isinstance(kind, type):
             hints = types_of(kind)
@@ -111,12 +114,17 @@ def types_of(kind: type) -> dict[str, Any]:
 
 
 def _is_reference(value: Any, kind: str) -> bool:
-    """Whether a value stands for a number, an array or a table; a mapping may have one key of that name."""
-    return isinstance(value, dict) and value.keys() == {kind} and isinstance(value[kind], str)
+    """Whether a value stands for a number, an array or a table."""
+    return isinstance(value, dict) and value.keys() == {kind}
+
+
+def _escaped(key: str) -> str:
+    return f"${key}" if key.startswith("$") else key
 
 
 def _key(members: tuple[Any, ...], key: str) -> Any:
-    return int(key) if members and members[0] is int else key
+    """The key that `encode` wrote, as its type says."""
+    return int(key) if members and members[0] is int else key[1:] if key.startswith("$") else key
 
 
 def _element(members: tuple[Any, ...], at: int) -> Any:

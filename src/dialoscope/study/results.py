@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dialoscope.errors import UsageError
-from dialoscope.instruments import load_result
+from dialoscope.instruments import check_is_result, load_result
 from dialoscope.record import Score, Scores
 from dialoscope.report.anchor import free_name
 from dialoscope.report.plain import origin_from
@@ -120,6 +120,7 @@ def steps_in(folder: Path) -> list[Step]:
         return steps
     if (folder / RESULT).is_file():
         instrument = str(read_json(folder / RESULT).get("instrument"))
+        check_is_result(instrument, folder)
         return [Step(instrument, instrument, "", "done", run=".")]
     if not folder.exists():
         raise UsageError(f"{folder}: no such folder. {advice}")

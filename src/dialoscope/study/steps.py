@@ -130,4 +130,4 @@ def read_steps(folder: Path) -> list[Step]:
 
 
 def _unwritable(folder: Path, error: OSError) -> OutputError:
-    return OutputError(f"{folder}: this folder cannot be written to ({error.strerror}). Give another place.")
+    return OutputError(f"{folder}: this folder cannot be written to ({error.strerror}). Give another folder.")

@@ -1,4 +1,4 @@
-"""By what rated turns are known wherever they stand: hashes of their words, whatever their spelling and context."""
+"""Hashes that recognise a rated turn in any file, even if its spelling or its context differs."""
 
 from __future__ import annotations
 

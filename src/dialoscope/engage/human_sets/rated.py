@@ -47,7 +47,7 @@ class HumanSet:
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """A hash of each item's rated turn and its query, by which it is known wherever it stands (`pair_key`)."""
+        """A hash of each item's rated turn and the turn before it, which recognises it in any file (`pair_key`)."""
         return tuple(map(pair_key, self.dialogues))
 
     @cached_property
@@ -87,7 +87,7 @@ class HumanSet:
 
 
 def some_of(rated: HumanSet, most: int) -> HumanSet:
-    """The first items, at most so many."""
+    """The first items, at most this many."""
     return rated if most >= len(rated) else rated.select(range(most))
 
 
