@@ -193,7 +193,10 @@ def test_other_splits_are_learnt_from_and_chosen_by(corpus: Path, bert: Path, tm
     assert first["training"] != second["training"]
     assert first["validation"] != second["validation"]
     missing = refused(*given, "--validation-split", "dev2", "--out", tmp_path / "c")
-    assert "talks has no dev2 split. Found: train, validation, test. Name others with --train-split" in missing
+    assert (
+        "talks has no dev2 split. Found: train, validation, test. Name another with validation_split (--validation-split)"
+        in missing
+    )
 
 
 @pytest.mark.parametrize("is_frozen", [True, False])

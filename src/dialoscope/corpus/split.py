@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from dialoscope.corpus.dialogue import Corpus, in_corpus_order
+from dialoscope.corpus.shared_ids import named_apart
 from dialoscope.corpus.streams import plain_name
 from dialoscope.errors import UsageError
 
@@ -99,6 +100,12 @@ class Parts:
     used: str  # one sentence: which dialogues were used for what
     is_same: bool = False  # the measured dialogues are the first ones of `reference`
 
+    @property
+    def measured_apart(self) -> Corpus:
+        """The measured dialogues with an id of their own each, which the limit does not change."""
+        apart = named_apart(self.uncut)
+        return self.measured if apart is self.uncut else apart[: len(self.measured)]
+
 
 def split_for(
     corpus: Corpus,
@@ -139,7 +146,9 @@ def split_for(
     sizes = {names["train"]: len(training), names["measured"]: len(measured)}
     if validation is not None:
         used += f" Validation: {_sized(name, validation)}."
-        sizes = {names["train"]: len(training), name: len(validation), names["measured"]: len(measured)}
+        sizes = {names["train"]: len(training), name: len(validation)}
+        sizes.pop(names["measured"], None)  # the measured split comes last, whatever else it is used for
+        sizes[names["measured"]] = len(measured)
     is_same = names["measured"] == names["train"]
     return Parts(measured, uncut, training, validation, sizes, used + rule, is_same=is_same)
 
