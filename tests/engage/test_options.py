@@ -121,7 +121,7 @@ def test_spark_writes_a_folder_with_the_scores_of_one_process(model: Path, corpu
     )
     assert all(here[key]["text"] == there[key]["text"] for key in here)
     assert {path.suffix for path in (tmp_path / "there").iterdir()} == {".parquet"}
-    assert "No split 'dev2'" in refused(
+    assert "no dev2 split. Found: test, train, validation. Name another with split (--split)." in refused(
         "engage", "score", corpus, "--model", model, "--out", tmp_path / "no", "--split", "dev2", *spark
     )
 
