@@ -274,3 +274,8 @@ def test_settings_load_nothing_heavy() -> None:
     code = "import sys, dialoscope.probe.settings; print({'numpy', 'pyarrow', 'torch'} & sys.modules.keys())"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout == "set()\n"
+
+
+def test_tasks_of_a_missing_split_name_the_option_that_helps() -> None:
+    missing = refused("probe", "tasks", "concierge", "--train-split", "mine")
+    assert "has no mine split." in missing and "Name another with train_split (--train-split)." in missing

@@ -186,24 +186,29 @@ def test_a_split_that_is_compared_with_itself_is_known() -> None:
 
 NO_SPLIT = [
     ({"train": 4, "validation": 3}, {"alone": "itself"},
-     "chats has no test split. Found: train, validation. Name another with --split, or give --test FILE."),
+     "chats has no test split. Found: train, validation. Name another with split (--split), or give --test FILE."),
     ({"train": 4, "test": 3}, {"alone": "itself", "split": "dev"},
-     "chats has no validation split. Found: train, test. Name another with --split, or give --test FILE."),
+     "chats has no validation split. Found: train, test. Name another with split (--split)."),
     ({"validation": 4, "test": 3}, {"alone": "whole"},
-     "chats has no train split. Found: validation, test. Name another with --train-split, or give --train FILE."),
+     "chats has no train split. Found: validation, test. "
+     "Name another with train_split (--train-split), or give --train FILE."),
     ({"train": 4, "test": 3}, {"alone": "split", "needs_validation": True},
-     "chats has no validation split. Found: train, test. 'dialoscope overlap clean' makes splits; "
-     "a corpus of one split is split by itself."),
+     "chats has no validation split. Found: train, test. Name another with validation_split (--validation-split)."),
+    ({"train": 4, "test": 3}, {"alone": "split", "usual": "validation", "option": "validation_split"},
+     "chats has no validation split. Found: train, test. Name another with validation_split (--validation-split)."),
+    ({"train": 4, "test": 3}, {"alone": "split", "usual": "validation"},
+     "chats has no validation split. Found: train, test. Name another with split (--split)."),
     ({"all": 4}, {"alone": "itself", "split": "test"},
-     "chats has no test split. Found: all. Name another with --split, or give --test FILE."),
+     "chats has no test split. Found: all. Name another with split (--split), or give --test FILE."),
     ({"all": 40}, {"alone": "whole", "split": "dev"},
-     "chats has no validation split. Found: all. Name another with --split, or give --test FILE."),
+     "chats has no validation split. Found: all. Name another with split (--split)."),
     ({"all": 40}, {"alone": "split", "split": "all"},
-     "chats has no all split. Found: train, validation, test. Name another with --split, or give --test FILE."),
+     "chats has no all split. Found: train, validation, test. Name another with split (--split)."),
     ({"test": 40}, {"alone": "itself", "train_split": "train"},
-     "chats has no train split. Found: test. Name another with --train-split, or give --train FILE."),
+     "chats has no train split. Found: test. Name another with train_split (--train-split), or give --train FILE."),
     ({}, {"alone": "itself"},
-     "chats has no test split. Found: none, for the corpus is empty. Name another with --split, or give --test FILE."),
+     "chats has no test split. Found: none, for the corpus is empty. "
+     "Name another with split (--split), or give --test FILE."),
     ({"all": 9}, {"alone": "split"},
      "chats has one split of 9 dialogues. Splitting it 80/10/10 takes at least 10. "
      "Give more dialogues, or --train and --test."),
@@ -217,6 +222,14 @@ def test_a_split_that_is_missing_is_an_error_that_names_the_option_that_helps(
     with pytest.raises(UsageError) as caught:
         split_for(split_into(**sizes), **options)
     assert str(caught.value) == message
+
+
+def test_validation_may_be_another_split() -> None:
+    corpus = split_into(train=4, test=2)
+    parts = split_for(corpus, alone="split", validation_split="test", needs_validation=True, limit=1)
+    assert parts.validation is not None
+    assert ids(parts.validation) == ["test-0", "test-1"]
+    assert (ids(parts.measured), ids(parts.uncut)) == (["test-0"], ["test-0", "test-1"])
 
 
 @given(st.integers(10, 300), st.integers(0, 2**32))
@@ -251,7 +264,7 @@ def test_one_split_is_read_where_nothing_is_compared(
 
 def test_a_split_that_is_read_may_be_cut_and_may_be_missing() -> None:
     assert ids(split_to_read(split_into(train=4, test=2), limit=1)[0]) == ["test-0"]
-    with pytest.raises(UsageError, match=r"^chats has no test split\. Found: all\. Name another with --split"):
+    with pytest.raises(UsageError, match=r"^chats has no test split\. Found: all\. Name another with split"):
         split_to_read(split_into(all=4), split="test")
 
 

@@ -102,6 +102,20 @@ def test_dialogues_that_share_an_id_never_get_their_own_turns() -> None:
         assert {case.context[place] for case in made.cases for place in case.distractions} <= {"k", "l"}
 
 
+def test_dialogues_that_share_an_id_are_told_apart() -> None:
+    texts = [[f"{n} {letter}" for letter in "abcdef"] for n in range(6)]
+    alike = Corpus.of([dialogue("d", *said) for said in texts], name="alike")
+    names = ["all/d", *(f"all/d~{n}" for n in range(2, 7))]
+    apart = Corpus.of([dialogue(name, *said) for name, said in zip(names, texts, strict=True)], name="apart")
+    options: dict[str, Any] = {"sets": ["random-1.0"], "limit": 4}
+    made, same = (make_sets(corpus, **options)[1] for corpus in (alike, apart))
+    assert made.cases == same.cases  # neither the clusters nor the draws depend on how dialogues were numbered
+    assert list(dict.fromkeys(case.dialogue for case in made.cases)) == names[:4]
+    assert [case.dialogue for case in make_sets(alike, sets=["random-1.0"], limit=1)[0].cases] == ["all/d"] * 5
+    for case in made.cases:
+        assert not [place for place in case.distractions if case.context[place][0] == case.response[0]]
+
+
 def test_where_the_training_split_is_measured_distractions_come_from_other_dialogues() -> None:
     said = [dialogue(f"n{n}", f"{n} a", f"{n} b", f"{n} c", split="train") for n in range(4)]
     corpus = Corpus.of([*said, dialogue("t", "x", "y", split="test")], name="two")

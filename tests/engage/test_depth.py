@@ -289,6 +289,24 @@ def test_without_models_two_heads_are_fitted_on_the_training_split(bert: Path, t
     assert list((tmp_path / "vectors").iterdir())
 
 
+def test_predictors_are_chosen_by_another_split_where_there_is_no_validation(bert: Path) -> None:
+    talks = split_evenly(many_talks(), seed=3)
+    corpus = Corpus.of([each._replace(split="mine") if each.split == "validation" else each for each in talks])
+    with pytest.raises(UsageError, match=r"has no validation split.* with validation_split \(--validation-split\)\."):
+        depth(corpus, encoder=str(bert))
+    found = depth(corpus, encoder=str(bert), validation_split="mine", train_limit=4)
+    assert found.parts == {"train": 4, "mine": 4, "test": 6}
+
+
+def test_dialogues_that_share_an_id_are_told_apart(predictor: Callable[..., Predictor]) -> None:
+    alike = Corpus.of([each._replace(id="d") for each in TALKS], name="alike")
+    found = depth(alike, models={"mine": predictor()}, limit=3)
+    names = ["test/d", "test/d~2", "test/d~3"]
+    assert list(dict.fromkeys(found.table["dialogue"].to_pylist())) == names
+    (items,) = found.items().values()
+    assert len(set(items.keys)) == len(items.keys) == len(found.table)
+
+
 def test_train_and_depth_agree_on_the_fitted_predictor(bert: Path) -> None:
     from dialoscope.engage import train
 

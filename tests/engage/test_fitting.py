@@ -158,11 +158,19 @@ def test_a_corpus_of_one_split_is_split_80_10_10() -> None:
     assert again.validation.label == given.validation.label != other.validation.label
 
 
-def test_a_limit_cuts_the_training_split_after_splitting() -> None:
-    whole, cut = (material_for(talks(40), PredictorSettings(limit=limit)) for limit in (None, 5))
-    assert (len(cut.training[0]), cut.limit) == (5, 5)
-    assert cut.training[0].texts == whole.training[0].texts[:15]
-    assert cut.validation.label == whole.validation.label
+def test_a_limit_cuts_training_and_validation_after_splitting() -> None:
+    whole, cut = (material_for(talks(40), PredictorSettings(limit=limit)) for limit in (None, 3))
+    assert (len(cut.training[0]), len(cut.validation), len(whole.validation), cut.limit) == (3, 3, 4, 3)
+    assert cut.training[0].texts == whole.training[0].texts[:9]
+    assert cut.validation.texts == whole.validation.texts[:9]
+
+
+@pytest.mark.parametrize(
+    ("splits", "option"), [(("train", "test"), "validation_split"), (("validation", "test"), "train_split")]
+)
+def test_a_split_that_is_missing_names_the_option_that_helps(splits: tuple[str, ...], option: str) -> None:
+    with pytest.raises(UsageError, match=rf"Name another with {option} \(--{option.replace('_', '-')}\)"):
+        material_for(talks(40, splits=splits), PredictorSettings())
 
 
 def test_each_of_several_corpora_is_split_by_itself() -> None:

@@ -525,7 +525,8 @@ def test_only_one_split_of_a_rated_corpus_is_read(file: File, tmp_path: Path) ->
     write(Corpus.of(made), tmp_path / "rated.parquet", to="parquet")
     path = tmp_path / "rated.parquet"
     assert [one[-1] for one in read_human(path).dialogues] == ["Hello.", "Bye."]
-    assert [one[-1] for one in read_human(path, splits=["test"]).dialogues] == ["Bye."]
+    for name in ("test", "eval"):
+        assert [one[-1] for one in read_human(path, splits=[name]).dialogues] == ["Bye."]
     with pytest.raises(UsageError, match="a table has no splits"):
         read_human(file("mine.csv", TABLE), splits=["test"])
 

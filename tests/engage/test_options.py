@@ -47,7 +47,8 @@ def test_only_the_split_that_was_asked_for_is_scored(model: Path, corpus: Path) 
     found = as_json("engage", "score", corpus, "--model", model, "--split", "validation")
     assert {one["split"] for one in found["dialogues"]} == {"validation"}
     assert len(found["dialogues"]) == 10
-    assert "No split 'dev2'" in refused("engage", "score", corpus, "--model", model, "--split", "dev2")
+    missing = refused("engage", "score", corpus, "--model", model, "--split", "dev2")
+    assert "has no dev2 split." in missing and "Name another with split (--split)." in missing
 
 
 def test_a_limit_cuts_the_split_that_is_scored(model: Path, corpus: Path) -> None:
@@ -120,7 +121,7 @@ def test_spark_writes_a_folder_with_the_scores_of_one_process(model: Path, corpu
     )
     assert all(here[key]["text"] == there[key]["text"] for key in here)
     assert {path.suffix for path in (tmp_path / "there").iterdir()} == {".parquet"}
-    assert "No split 'dev2'" in refused(
+    assert "no dev2 split. Found: test, train, validation. Name another with split (--split)." in refused(
         "engage", "score", corpus, "--model", model, "--out", tmp_path / "no", "--split", "dev2", *spark
     )
 
@@ -193,7 +194,8 @@ def test_other_splits_are_learnt_from_and_chosen_by(corpus: Path, bert: Path, tm
     assert first["training"] != second["training"]
     assert first["validation"] != second["validation"]
     missing = refused(*given, "--validation-split", "dev2", "--out", tmp_path / "c")
-    assert "talks has no dev2 split. Found: train, validation, test. Name others with --train-split" in missing
+    assert "talks has no dev2 split. Found: train, validation, test." in missing
+    assert "Name another with validation_split (--validation-split)." in missing
 
 
 @pytest.mark.parametrize("is_frozen", [True, False])

@@ -106,6 +106,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
+def test_a_missing_validation_split_names_the_option_that_helps(corpus: Corpus) -> None:
+    with pytest.raises(UsageError, match=r"has no validation split\. .* validation_split \(--validation-split\)\.$"):
+        training_corpus(corpus.split("train", "test"), TrainSettings())
+
+
 @pytest.mark.parametrize(("options", "message"), WRONG)
 def test_what_cannot_be_trained_is_one_line_and_writes_nothing(
     options: dict[str, Any], message: str, corpus: Corpus, tmp_path: Path

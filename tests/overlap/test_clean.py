@@ -216,3 +216,8 @@ def test_the_same_seed_gives_the_same_split() -> None:
         for seed in (1, 1, 2)
     )
     assert one == same != other
+
+
+def test_a_split_that_is_missing_names_the_option_that_helps() -> None:
+    with pytest.raises(UsageError, match=r"has no validation split\. Found: train, test\. .* split \(--split\)\.$"):
+        clean(Corpus.of_texts(["a"], ["b"]), split="valid")

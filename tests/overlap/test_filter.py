@@ -113,3 +113,9 @@ def test_nothing_is_lost_and_nothing_kept_is_over_the_threshold(
     if kept:
         assert measure(Corpus.of_texts(train, kept)).count_over(threshold) == 0
     assert len(list(filtered.ledger())) == len(dropped) == filtered.to_dict()["counts"]["dropped"]
+
+
+def test_a_limit_does_not_change_the_unit() -> None:
+    rows = [("train", "a b"), ("test", "a b"), ("test", "a b c")]
+    corpus = Corpus.of([Dialogue(tuple(Turn("", word) for word in words.split()), split=name) for name, words in rows])
+    assert [filter(corpus, limit=limit).result.unit for limit in (None, 1)] == ["dialogue", "dialogue"]

@@ -102,6 +102,29 @@ def test_benchmarks_are_compared_with_the_training_split() -> None:
     ]
 
 
+def test_a_benchmark_without_a_test_split_is_refused_and_not_measured_whole() -> None:
+    corpus = sides([("a b", "c d")], [("x", "y")])
+    turns = (Turn("", "a b"), Turn("", "c d"))
+    unmeasured = Corpus.of([Dialogue(turns, split=split) for split in ("train", "validation")], name="bench")
+    with pytest.raises(UsageError, match=r"^bench has no test split\. Found: train, validation\. .* \(--split\)\.$"):
+        measure(corpus, against={"bench": unmeasured})
+    assert measure(corpus, against={"bench": unmeasured}, split="dev").parts == {"train": 1, "bench": 1}
+
+
+def test_a_missing_training_split_names_the_option_that_helps() -> None:
+    corpus = Corpus.of([Dialogue((Turn("", "a"),), split=split) for split in ("validation", "test")])
+    with pytest.raises(UsageError, match=r"has no train split.*\(--train-split\), or give --train FILE\.$"):
+        measure(corpus, against={"own": Corpus.of_texts(["a"])})
+
+
+def test_a_limit_does_not_change_the_unit() -> None:
+    measured = [(Turn("", "a"),), (Turn("", "a"), Turn("", "b"))]
+    rows = [("train", (Turn("", "a"),)), *(("test", turns) for turns in measured)]
+    corpus = Corpus.of([Dialogue(turns, split=split) for split, turns in rows])
+    assert [measure(corpus, limit=limit).unit for limit in (None, 1)] == ["sample", "sample"]
+    assert measure(corpus.split("train"), against={"own": corpus}, limit=1).unit == "sample"
+
+
 # --- A score over nothing is null -------------------------------------------------------------------------------------
 
 

@@ -156,3 +156,14 @@ def test_pairs_are_saved_as_parquet_or_csv(tmp_path: Path) -> None:
 def test_only_an_engine_writes_to_a_folder(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Only Spark writes pairs to a folder"):
         pairs(Corpus.of_texts(["a b", "a b"]), folder=tmp_path / "pairs")
+
+
+def test_a_limit_cuts_the_first_side_only() -> None:
+    found = pairs(Corpus.of_texts(["b", "a"]), against=Corpus.of_texts(["a", "b"], name="other"), limit=1)
+    assert found.parts == {"texts": 1, "other": 2}
+    assert len(found) == 1
+
+
+def test_a_split_that_is_missing_names_the_option_that_helps() -> None:
+    with pytest.raises(UsageError, match=r"has no validation split\. Found: train, test\. .* split \(--split\)\.$"):
+        pairs(Corpus.of_texts(["a"], ["b"]), split="valid")

@@ -86,6 +86,12 @@ def test_a_corpus_of_one_split_is_split_by_the_seed() -> None:
     assert dialogues[0] == dialogues[1] != dialogues[2]
 
 
+def test_a_missing_validation_split_names_the_option_that_helps() -> None:
+    corpus = Corpus.of([each._replace(split=split) for split in ("train", "test") for each in chat(4, split)])
+    with pytest.raises(UsageError, match=r"has no validation split\. .* Name another with split \(--split\)\.$"):
+        probed({"m": Counting()}, corpus, controls=False)
+
+
 def test_a_limit_cuts_the_measured_split_and_a_train_limit_the_other() -> None:
     limited = probed({"m": Counting()}, limit=5, controls=False)
     assert limited.parts == {"train": 30, "validation": 5}

@@ -105,12 +105,11 @@ def tasks(corpus: Corpus, settings: TasksSettings, reading: Reading, printing: P
 
 def _counted(corpus: Any, settings: TasksSettings) -> Any:
     """The dialogues whose labels are counted: the training split, or all of a corpus of one split."""
-    from dialoscope.corpus.split import canonical
+    from dialoscope.corpus.split import split_to_read
 
-    name = canonical(settings.train_split or "train")
-    if len(corpus.splits) > 1 or settings.train_split is not None:
-        corpus = corpus.split(name)
-    return corpus if settings.train_limit is None else corpus[: settings.train_limit]
+    return split_to_read(
+        corpus, split=settings.train_split, usual="train", limit=settings.train_limit, option="train_split"
+    )[0]
 
 
 def _carried(count: int | str) -> str:

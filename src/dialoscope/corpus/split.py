@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from dialoscope.corpus.dialogue import Corpus, in_corpus_order
+from dialoscope.corpus.shared_ids import named_apart
 from dialoscope.corpus.streams import plain_name
 from dialoscope.errors import UsageError
 
@@ -34,6 +35,8 @@ SPLIT_NAMES = {
 }
 WHOLE = "all"  # the split of dialogues whose file names none
 FEWEST_TO_SPLIT = 10  # dialogues: with fewer, a split of a tenth would be empty
+# The options that give the usual split as a file; files for other splits there are none.
+FILE_OPTIONS = {("split", "test"): ", or give --test FILE", ("train_split", "train"): ", or give --train FILE"}
 SHARE_HELD_OUT = 0.1  # of a corpus of one split, for validation; as much again for the test
 
 
@@ -90,11 +93,18 @@ class Parts:
     """Which dialogues of a corpus answer a question, and which are compared with or learnt from."""
 
     measured: Corpus
+    uncut: Corpus  # the measured split before the limit: what is decided by its form holds for any limit
     reference: Corpus  # training dialogues; the corpus itself where it has one split only
     validation: Corpus | None
     sizes: Mapping[str, int]  # dialogues by part, as a result has them: {"train": 4000, "test": 500}
     used: str  # one sentence: which dialogues were used for what
     is_same: bool = False  # the measured dialogues are the first ones of `reference`
+
+    @property
+    def measured_apart(self) -> Corpus:
+        """The measured dialogues with an id of their own each, which the limit does not change."""
+        apart = named_apart(self.uncut)
+        return self.measured if apart is self.uncut else apart[: len(self.measured)]
 
 
 def split_for(
@@ -104,14 +114,17 @@ def split_for(
     split: str | None = None,
     usual: str = "test",
     train_split: str | None = None,
+    validation_split: str | None = None,
     needs_validation: bool = False,
+    option: str = "split",
     limit: int | None = None,
     seed: int = 0,
 ) -> Parts:
     """Choose the dialogues that a question measures and those that it compares with or learns from.
 
-    `split` and `train_split` name other splits than the usual ones. `limit` cuts the measured split only, after
-    splitting. `alone` says what is done with a corpus of one split.
+    `split`, `train_split` and `validation_split` name other splits than the usual ones. `limit` cuts the measured split
+    only, after splitting. `alone` says what is done with a corpus of one split. `option` is the caller's name for
+    `split`, which errors advise.
 
     >>> split_for(corpus, alone="itself").used                          # doctest: +SKIP
     'Measured: test, 500 dialogues. Compared with: train, 4,000 dialogues.'
@@ -119,36 +132,55 @@ def split_for(
     names = {kind: canonical(name) for kind, name in (("measured", split or usual), ("train", train_split or "train"))}
     is_alone = len(corpus.splits) == 1
     if is_alone and alone != "split":
-        return _alone(corpus, alone, limit, {"split": split, "train_split": train_split})
+        return _alone(corpus, alone, limit, {option: split, "train_split": train_split})
     rule = ""
     if is_alone and alone == "split" and not set(names.values()) <= set(corpus.splits):
         corpus = split_evenly(corpus, seed=seed)
         rule = f" The corpus has one split: its dialogues were split 80/10/10 with seed {seed}."
-    measured = _named_split(corpus, names["measured"], "split")
-    measured = measured if limit is None else measured[:limit]
+    uncut = _named_split(corpus, names["measured"], option)
+    measured = uncut if limit is None else uncut[:limit]
     training = _named_split(corpus, names["train"], "train_split")
-    validation = _named_split(corpus, "validation", None) if needs_validation else None
+    name = canonical(validation_split or "validation")
+    validation = _named_split(corpus, name, "validation_split") if needs_validation else None
     used = f"Measured: {_sized(names['measured'], measured)}. {VERBS[alone]}: {_sized(names['train'], training)}."
     sizes = {names["train"]: len(training), names["measured"]: len(measured)}
     if validation is not None:
-        used += f" Validation: {_sized('validation', validation)}."
-        sizes = {"train": len(training), "validation": len(validation), names["measured"]: len(measured)}
+        used += f" Validation: {_sized(name, validation)}."
+        sizes = {names["train"]: len(training), name: len(validation)}
+        sizes.pop(names["measured"], None)  # the measured split comes last, whatever else it is used for
+        sizes[names["measured"]] = len(measured)
     is_same = names["measured"] == names["train"]
-    return Parts(measured, training, validation, sizes, used + rule, is_same=is_same)
+    return Parts(measured, uncut, training, validation, sizes, used + rule, is_same=is_same)
 
 
 def split_to_read(
-    corpus: Corpus, *, split: str | None = None, usual: str = "test", limit: int | None = None
+    corpus: Corpus,
+    *,
+    split: str | None = None,
+    usual: str = "test",
+    limit: int | None = None,
+    option: str = "split",
+    takes_file: bool = True,
 ) -> tuple[Corpus, str, str]:
     """Choose the one split that is read where nothing is compared or learnt: its dialogues, its name, and a sentence.
 
-    A corpus of one split is read whole, unless `split` names another one.
+    A corpus of one split is read whole, unless `split` names another one. `option` is the caller's name for `split`,
+    which errors advise; `takes_file` says whether --train or --test can give this split as a file.
     """
     is_alone = len(corpus.splits) == 1
     name = next(iter(corpus.splits)) if is_alone and split is None else canonical(split or usual)
-    chosen = _named_split(corpus, name, "split")
+    chosen = _named_split(corpus, name, option, takes_file=takes_file)
     chosen = chosen if limit is None else chosen[:limit]
     return chosen, name, f"Read: {_sized(name, chosen)}."
+
+
+def named_splits(corpus: Corpus, names: Sequence[str], *, option: str = "split") -> Corpus:
+    """The splits of these names, under any of their usual ones: `eval` reads `test`."""
+    wanted = [canonical(name) for name in names]
+    for name in wanted:
+        if name not in corpus.splits:
+            raise _no_split(corpus, name, option, takes_file=False)
+    return corpus.split(*wanted)
 
 
 def split_evenly(corpus: Corpus, *, seed: int) -> Corpus:
@@ -178,24 +210,21 @@ def _alone(corpus: Corpus, alone: Alone, limit: int | None, wanted: Mapping[str,
     how = "was compared with itself" if alone == "itself" else "was measured; distractions come from other dialogues"
     used = f"The corpus has one split ({_sized(name, corpus)}) and {how}."
     used += f" Measured: the first {len(measured):,}." if len(measured) < len(corpus) else ""
-    return Parts(measured, corpus, None, {name: len(measured)}, used, is_same=True)
+    return Parts(measured, corpus, corpus, None, {name: len(measured)}, used, is_same=True)
 
 
-def _named_split(corpus: Corpus, name: str, option: str | None) -> Corpus:
+def _named_split(corpus: Corpus, name: str, option: str, *, takes_file: bool = True) -> Corpus:
     if name not in corpus.splits:
-        raise _no_split(corpus, name, option)
+        raise _no_split(corpus, name, option, takes_file=takes_file)
     return corpus.split(name)
 
 
-def _no_split(corpus: Corpus, name: str, option: str | None) -> UsageError:
-    """The splits that are there, and the option that helps; names are those of the command line."""
+def _no_split(corpus: Corpus, name: str, option: str, *, takes_file: bool = True) -> UsageError:
+    """The splits that are there, and the option that helps: by its name in Python, and by that of the command line."""
     present = ", ".join(corpus.splits) or "none, for the corpus is empty"
-    helps = {
-        "split": "Name another with --split, or give --test FILE.",
-        "train_split": "Name another with --train-split, or give --train FILE.",
-        None: "'dialoscope overlap clean' makes splits; a corpus of one split is split by itself.",
-    }
-    return UsageError(f"{corpus.name} has no {name} split. Found: {present}. {helps[option]}")
+    file_option = FILE_OPTIONS.get((option, name), "") if takes_file else ""
+    advice = f"Name another with {option} (--{option.replace('_', '-')}){file_option}."
+    return UsageError(f"{corpus.name} has no {name} split. Found: {present}. {advice}")
 
 
 def _sized(name: str, corpus: Corpus) -> str:

@@ -3,7 +3,8 @@
 Nine of them (section 4.4): `random-0.5`, `random-0.7`, `random-1.0` take two turns of other training dialogues and
 insert each with that probability at a random place before the Query; `frequent-begin`, `-middle`, `-end` and the same
 of `rare` insert fixed sentences (see `dialoscope.distract.phrases`). What is drawn for a context depends on the seed,
-the set, the dialogue's id and the response's place, and on nothing else that is measured.
+the set, the dialogue's id and the response's place, and on nothing else that is measured; dialogues that share an id
+are told apart first.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def make_sets(corpus: Corpus, settings: SetsSettings | None = None, **options: A
         corpus, alone="whole", split=settings.split, train_split=settings.train_split, limit=settings.limit
     )
     maker = Maker(
-        parts.measured,
+        parts.measured_apart,
         parts.reference,
         settings.seed,
         settings.context_turns,

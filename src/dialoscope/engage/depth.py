@@ -59,6 +59,7 @@ def depth(
         alone="split",
         split=settings.split,
         train_split=settings.train_split,
+        validation_split=settings.validation_split,
         needs_validation=models is None,
         seed=settings.seed,
     )
@@ -66,8 +67,8 @@ def depth(
     part = list(parts.sizes)[-1]
     sizes = dict(parts.sizes)
     if settings.train_limit is not None:
-        sizes[next(iter(sizes))] = min(len(parts.reference), settings.train_limit)
-    held_out = examples(parts.measured, may_be_empty=True)
+        sizes |= {name: min(size, settings.train_limit) for name, size in sizes.items() if name != part}
+    held_out = examples(parts.measured_apart, may_be_empty=True)
     training = examples(parts.reference[: settings.train_limit], may_be_empty=True)
     reason = why_not_measurable(held_out, training, part)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dialoscope.corpus import Corpus
-from dialoscope.corpus.split import canonical, split_for
+from dialoscope.corpus.split import split_for
 from dialoscope.engage.examples import Examples, Target, dialogue_scores, examples, joined, of_length, shuffled
 from dialoscope.engage.human_sets import HumanSet, halves, read_human
 from dialoscope.engage.settings import ENCODER, RECIPE, SHAPE, PredictorSettings
@@ -87,21 +87,17 @@ def material_for(corpus: Corpus | Sequence[Corpus], settings: PredictorSettings)
     if not corpora or not all(isinstance(each, Corpus) for each in corpora):
         raise UsageError("train takes a Corpus or several. Load one with dialoscope.load.")
     target = None if settings.scores is None else target_of(settings.scores)
-    names = (settings.train_split or "train", settings.validation_split or "validation")
     training, validation = [], []
     for place, each in enumerate(corpora):
         chosen, _ = of_length(each, settings.least_turns, settings.most_turns)
-        missing = [name for name in map(canonical, names) if name not in chosen.splits]
-        if missing and len(chosen.splits) > 1:
-            present = ", ".join(chosen.splits)
-            helps = "Name others with --train-split and --validation-split; a corpus of one split is split by itself."
-            raise UsageError(f"{each.name} has no {missing[0]} split. Found: {present}. {helps}")
         parts = split_for(
             chosen,
             alone="split",
             split=settings.validation_split,
             usual="validation",
             train_split=settings.train_split,
+            option="validation_split",
+            limit=settings.limit,
             seed=settings.seed,
         )
         part = examples(parts.reference[: settings.limit], target=target)
@@ -172,7 +168,7 @@ class Material:
     training: Sequence[Examples]
     validation: Examples
     is_shuffled: bool = False  # whether training turns have each other's labels: a control
-    limit: int | None = None  # the first dialogues of each training split, where not all are learnt from
+    limit: int | None = None  # the first dialogues of each split, where not all are used
 
     @property
     def left_out(self) -> int:

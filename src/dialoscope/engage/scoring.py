@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dialoscope.corpus import Corpus
-from dialoscope.corpus.split import canonical
+from dialoscope.corpus.split import named_splits
 from dialoscope.corpus.turns import conversation
 from dialoscope.engage.examples import runs
 from dialoscope.engage.predictors import open_predictor
@@ -60,7 +60,7 @@ def score(
 
 def chosen_dialogues(corpus: Corpus, settings: ScoreSettings) -> Corpus:
     """The dialogues that get scores."""
-    corpus = corpus.split(*map(canonical, settings.split)) if settings.split else corpus
+    corpus = named_splits(corpus, settings.split) if settings.split else corpus
     return corpus if settings.limit is None else corpus[: settings.limit]
 
 

@@ -41,6 +41,9 @@ class DepthSettings(PredictorOptions):
 
     split: str | None = option(None, "Split to measure. Default: test.", group="Data")
     train_split: str | None = option(None, "Split to learn from. Default: train.", group="Data")
+    validation_split: str | None = option(
+        None, "Split to choose by, without --model. Default: validation.", group="Data"
+    )
     limit: int | None = option(None, "Measure at most this many dialogues of the split.", group="Data", least=1)
     train_limit: int | None = option(
         None, "Learn from, and choose by, at most this many dialogues.", group="Data", least=1
@@ -87,7 +90,9 @@ class PredictorSettings(PredictorOptions):
 
     train_split: str | None = option(None, "Split to learn from. Default: train.", group="Data")
     validation_split: str | None = option(None, "Split to choose by. Default: validation.", group="Data")
-    limit: int | None = option(None, "Learn from at most this many dialogues of each corpus.", group="Data", least=1)
+    limit: int | None = option(
+        None, "Learn from, and choose by, at most this many dialogues of each corpus.", group="Data", least=1
+    )
     least_turns: int | None = option(None, "Leave out dialogues of fewer messages.", group="Data", least=1)
     most_turns: int | None = option(None, "Leave out dialogues of more messages.", group="Data", least=1)
     scores: str | None = option(

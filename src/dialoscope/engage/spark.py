@@ -102,7 +102,9 @@ def _dialogues(session: SparkSession, files: Mapping[Path, str], only: Sequence[
     present = sorted(row["split"] for row in whole.select("split").distinct().collect())
     for name in only:
         if name not in present:
-            raise UsageError(f"No split '{name}'. Splits present: {', '.join(present)}.")
+            raise UsageError(
+                f"There is no {name} split. Found: {', '.join(present)}. Name another with split (--split)."
+            )
     return whole.where(whole["split"].isin(list(only)))
 
 

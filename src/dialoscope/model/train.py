@@ -179,6 +179,7 @@ def training_corpus(corpus: Corpus, settings: TrainSettings) -> tuple[Corpus, Pa
         usual="validation",
         split=settings.validation_split,
         train_split=settings.train_split,
+        option="validation_split",
         seed=settings.seed,
     )
     whole = corpus if set(names) <= set(corpus.splits) else split_evenly(corpus, seed=settings.seed)

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from dialoscope.corpus import Corpus, resplit
 from dialoscope.corpus.dialogue import SPLIT_ORDER
+from dialoscope.corpus.shared_ids import named_apart
 from dialoscope.corpus.write import write_messages
 from dialoscope.errors import UsageError
 from dialoscope.overlap.duplicates import without_duplicates
@@ -28,7 +29,7 @@ from dialoscope.overlap.pairs import chosen_dialogues
 from dialoscope.overlap.passes import Drop
 from dialoscope.overlap.section import cleaned_section
 from dialoscope.overlap.settings import CleanSettings
-from dialoscope.overlap.sides import left_out, named_apart
+from dialoscope.overlap.sides import left_out
 from dialoscope.record import Origin
 from dialoscope.report.result import skipped
 from dialoscope.report.section import Section

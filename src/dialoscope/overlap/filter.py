@@ -99,7 +99,7 @@ def filter(corpus: Corpus, *, settings: FilterSettings | None = None, **options:
             "'dialoscope overlap clean' drops near-copies within one split."
         )
     ((part, test),) = parts.measured.items()
-    unit = settings.unit or ("sample" if is_of_pairs(test) else "dialogue")
+    unit = settings.unit or ("sample" if is_of_pairs(parts.uncut[part]) else "dialogue")
     shared = {name: getattr(settings, name) for name in ("split", "train_split", "limit", "context_turns", "words")}
     result = measure(corpus, unit=unit, leak=settings.threshold, **shared)
     if reason := result.reasons.get(part):

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from dialoscope.corpus import Corpus
-from dialoscope.corpus.split import canonical, split_for
+from dialoscope.corpus.split import split_for, split_to_read
 from dialoscope.errors import UsageError
 from dialoscope.overlap.engine import Engine, Floats, Here, Match, Matches
 from dialoscope.overlap.responses import read_answers
@@ -108,6 +108,7 @@ class MeasuredParts:
     """The data that is measured, by part, and the data that it is compared with."""
 
     measured: Mapping[str, Any]
+    uncut: Mapping[str, Any]  # the same before the limit, by which the usual unit is decided
     reference: Any
     sizes: Mapping[str, int]
     used: str
@@ -122,29 +123,27 @@ def parts_for(corpus: Data, against: Mapping[str, Corpus] | None, settings: Any)
         names: dict[str, Any] = {"split": settings.split, "train_split": settings.train_split}
         parts = split_for(whole, alone="itself", limit=settings.limit, **names)
         part = list(parts.sizes)[-1]
-        return MeasuredParts({part: parts.measured}, parts.reference, parts.sizes, parts.used, parts.is_same)
-    reference: Any = corpus
-    if len(corpus.splits) > 1 or settings.train_split is not None:
-        reference = corpus.split(canonical(settings.train_split or "train"))
-    measured = {}
-    for name, benchmark in against.items():
-        split = canonical(settings.split or "test")
-        is_cut = settings.split is not None or (len(benchmark.splits) > 1 and split in benchmark.splits)
-        chosen = benchmark.split(split) if is_cut else benchmark
-        measured[name.replace("/", "_")] = chosen if settings.limit is None else chosen[: settings.limit]
+        uncut = {part: parts.uncut}
+        return MeasuredParts({part: parts.measured}, uncut, parts.reference, parts.sizes, parts.used, parts.is_same)
+    reference, *_ = split_to_read(cast(Corpus, corpus), split=settings.train_split, usual="train", option="train_split")
+    uncut = {
+        name.replace("/", "_"): split_to_read(benchmark, split=settings.split, takes_file=False)[0]
+        for name, benchmark in against.items()
+    }
+    measured = {name: data if settings.limit is None else data[: settings.limit] for name, data in uncut.items()}
     if len(measured) < len(against) or {"train", "reference"} & measured.keys():
         raise UsageError("Give benchmarks different names, none of them 'train' or 'reference'.")
     counted = ", ".join(f"{name} ({len(data):,} dialogues)" for name, data in measured.items())
     used = f"Measured: {counted}. Compared with: {corpus.name}, {len(reference):,} dialogues."
     sizes = {"train": len(reference), **{name: len(data) for name, data in measured.items()}}
-    return MeasuredParts(measured, reference, sizes, used, is_same=False)
+    return MeasuredParts(measured, uncut, reference, sizes, used, is_same=False)
 
 
 def _usual_unit(parts: MeasuredParts, engine: Engine) -> str:
     """Samples between two splits, dialogues within one; dialogues of single turns have no samples."""
     if parts.is_same:
         return "dialogue"
-    is_of_texts = all(engine.is_of_single_turns(data) for data in (*parts.measured.values(), parts.reference))
+    is_of_texts = all(engine.is_of_single_turns(data) for data in (*parts.uncut.values(), parts.reference))
     return "dialogue" if is_of_texts else "sample"
 
 

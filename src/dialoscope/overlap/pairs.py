@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from dialoscope.corpus.split import canonical
+from dialoscope.corpus.split import named_splits
 from dialoscope.errors import UsageError
 from dialoscope.files import whole_file
 from dialoscope.overlap.engine import Engine, Here
@@ -124,7 +124,9 @@ def pairs(
     if settings.distinct and settings.unit == "sample":
         raise UsageError("Distinct pairs are of whole texts: choose the unit dialogue or turn, or leave distinct out.")
     engine = engine or Here()
-    chosen = [chosen_dialogues(data, settings) for data in corpora]
+    chosen = [chosen_dialogues(corpus, settings)]
+    if against is not None:  # the limit cuts what is compared, not what it is compared with
+        chosen.append(chosen_dialogues(against, replace(settings, limit=None)))
     sides = [engine.side(data, unit=settings.unit, context_turns=settings.context_turns) for data in chosen]
     second = None if against is None else sides[1]
     listed_pairs = engine.pairs(sides[0], second, settings, folder=folder, overwrite=overwrite)
@@ -154,5 +156,5 @@ def pairs(
 def chosen_dialogues(data: Any, settings: PairsSettings | CleanSettings) -> Any:
     """The splits that the settings name, or all, and of them at most `limit` dialogues."""
     if settings.split is not None:
-        data = data.split(*(canonical(name) for name in settings.split.replace(" ", "").split(",")))
+        data = named_splits(data, settings.split.replace(" ", "").split(","))
     return data if settings.limit is None else data[: settings.limit]

@@ -74,7 +74,7 @@ class PairsSettings(UnitSettings):
     """Which pairs of units are listed."""
 
     split: str | None = option(None, "Splits to compare. Default: all.", group="Data")
-    limit: int | None = option(None, "Maximum dialogues, of each corpus.", group="Data", least=1)
+    limit: int | None = option(None, "Maximum dialogues of the corpus; --against is read whole.", group="Data", least=1)
     unit: str = option("dialogue", "What is compared.", choices=UNITS)
     threshold: float = option(0.75, "Pairs with this ratio or a higher one are listed.", above=0, most=1)
     distinct: bool = option(False, "List units with the same words once.")

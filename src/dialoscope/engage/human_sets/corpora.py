@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dialoscope.corpus import Corpus, Turn, load
+from dialoscope.corpus.split import named_splits
 from dialoscope.corpus.streams import plain_name
 from dialoscope.corpus.turns import conversation
 from dialoscope.engage.human_sets.items import Rated, dialogues_of, present, set_of
@@ -37,7 +38,7 @@ def rated_turns_of(
     splits: Sequence[str] = (),
 ) -> HumanSet:
     """The rated turns of a corpus; messages call it by its path or name."""
-    corpus = corpus.split(*splits) if splits else corpus
+    corpus = named_splits(corpus, splits) if splits else corpus
     chosen = _aspect(corpus, aspect, path)
     found = list(_rated_turns(corpus, chosen, path, _scores_beside(corpus)))
     kept = [one for one in found if one.ratings]

@@ -24,8 +24,9 @@ import pyarrow.parquet as pq
 from dialoscope.corpus.dialogue import split_rank
 from dialoscope.corpus.load import Account, find_parts, name_of
 from dialoscope.corpus.readers.tables import is_native
+from dialoscope.corpus.shared_ids import qualified
 from dialoscope.errors import CorpusError, UsageError, unknown_name
-from dialoscope.overlap.sides import UNITS, qualified
+from dialoscope.overlap.sides import UNITS
 from dialoscope.overlap.spark import shards
 from dialoscope.overlap.spark.session import no_word_of_pandas
 from dialoscope.overlap.tables import check_is_text, is_text, table_files
