@@ -127,8 +127,10 @@ class Samples:
     @property
     def turns(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         """The number of each response among the turns of its dialogue, from 0."""
-        starts = np.cumsum(self.corpus.turns_per_dialogue) - self.corpus.turns_per_dialogue
-        return self.response - starts[self.dialogue]
+        ends = np.cumsum(self.corpus.turns_per_dialogue)
+        starts: np.ndarray[Any, np.dtype[np.int64]] = ends - self.corpus.turns_per_dialogue
+        turns: np.ndarray[Any, np.dtype[np.int64]] = self.response - starts[self.dialogue]
+        return turns
 
     def __iter__(self) -> Iterator[Sample]:
         sample, base = 0, 0

@@ -134,6 +134,14 @@ def test_what_is_longer_than_the_window_is_left_out_and_counted(model: Load) -> 
     assert written.to_dict()["left_out"] == {"Query longer than the window": 1}
 
 
+def test_a_response_keeps_its_turn_where_others_are_left_out(model: Load) -> None:
+    corpus = plain(("aa", "b" * 40, "cc", "dd"), ("ee", "ff"))
+    found = perplexity_under(model("gpt2", window=12), corpus, context_turns=1)
+    assert found.responses is not None
+    turns = list(zip(found.responses["dialogue"].to_pylist(), found.responses["turn"].to_pylist(), strict=True))
+    assert turns == [(corpus[0].id, 3), (corpus[1].id, 1)]
+
+
 def test_a_corpus_of_which_nothing_fits_is_an_error(model: Load) -> None:
     with pytest.raises(UsageError, match="every response was left out: 1 response longer than the window"):
         perplexity_under(model("gpt2", window=12), plain(("aa", "b" * 40)))

@@ -168,6 +168,8 @@ def test_the_items_of_a_perplexity_are_its_responses(result: PerplexityResult) -
     import math
 
     for name, items in result.items().items():
+        assert len(set(items.keys)) == len(items.keys)
+        assert [key[0] for key in items.keys] == items.dialogues
         assert math.exp(items.above.sum() / items.below.sum()) == pytest.approx(result.scores()[name].value)
     assert all(field.metadata[b"meaning"] for field in result.table.schema)
 
