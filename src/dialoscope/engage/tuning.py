@@ -128,7 +128,7 @@ def _is_begun(folder: Path, *, resume: bool) -> bool:
     if (folder / "last" / storage.ABOUT).is_file():
         if resume:
             return True
-        raise OutputError(f"{folder}: a training run was begun here. Give --resume to continue it, or give another folder.")
+        raise OutputError(f"{folder}: a training run was begun here. Give --resume to continue it, or another folder.")
     found = {file.name for file in folder.iterdir() if not file.name.startswith(MARK)} if folder.is_dir() else set()
     if found - ({LOG} if resume else set()):  # a run that was interrupted before its first checkpoint leaves its log
         raise OutputError(f"{folder}: expected an empty folder. Give the name of a new one.")

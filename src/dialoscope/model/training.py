@@ -83,7 +83,7 @@ def is_run_begun(folder: Path, *, resume: bool) -> bool:
     restore(folder / "last")  # a run that was interrupted while it replaced its checkpoint may have left none
     is_begun = (folder / "last").is_dir()
     if is_begun and not resume:
-        raise OutputError(f"{folder}: a training run was begun here. Give --resume to continue it, or give another folder.")
+        raise OutputError(f"{folder}: a training run was begun here. Give --resume to continue it, or another folder.")
     ours = {("untrained", True), ("best", True), ("last", True), (FILE, False)}
     files = [file for file in folder.iterdir() if not file.name.startswith(".")] if folder.is_dir() else []
     found = {(file.name, file.is_dir()) for file in files}
