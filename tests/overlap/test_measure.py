@@ -184,7 +184,7 @@ def test_everything_that_was_not_measured_is_counted_by_reason() -> None:
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [
-        (["a"], {}, "overlap compares corpora, found list. Load it with dialoscope.load, or make one of lists"),
+        ({"a": 1}, {}, "overlap compares corpora, found dict. Load it with dialoscope.load, or make one of lists"),
         (corpus_of(("a", "b")), {"models": {"m": "x"}}, "overlap asks no models"),
         (corpus_of(("a", "b")), {"against": corpus_of(("a", "b"))}, "against takes corpora by name"),
         (corpus_of(("a", "b")), {"against": {"train": corpus_of(("a",))}}, "Give benchmarks different names"),
@@ -286,3 +286,12 @@ def test_a_text_matches_its_copy_and_never_itself(texts: list[str]) -> None:
     within = measure(Corpus.of_texts(texts))
     assert all(match != place for place, match in enumerate(within.match.tolist()))
     assert (measure(Corpus.of_texts(texts, texts)).ratio >= within.ratio).all()
+
+
+def test_two_lists_of_texts_are_a_corpus_of_training_and_test() -> None:
+    lists, corpus = (
+        measure(*data) for data in ((["a b c d"], ["a b c e"]), (Corpus.of_texts(["a b c d"], ["a b c e"]),))
+    )
+    assert lists.to_dict() == corpus.to_dict() and lists.ratio.tolist() == [0.75]
+    with pytest.raises(UsageError, match="one corpus, or two lists of texts"):
+        measure(Corpus.of_texts(["a"]), ["b"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -32,7 +32,8 @@ SHOWN = 20  # examples of matches
 
 
 def measure(
-    corpus: Data,
+    corpus: Data | Sequence[str],
+    test: Sequence[str] | None = None,
     *,
     against: Mapping[str, Corpus] | None = None,
     settings: OverlapSettings | None = None,
@@ -49,10 +50,14 @@ def measure(
 
     With `against`, benchmarks by name are measured in place of the test split, each against the training split.
 
-    >>> measure(Corpus.of_texts(["a b c d"], ["a b c e"])).ratio.tolist()
+    >>> measure(["a b c d"], ["a b c e"]).ratio.tolist()  # two lists of texts: training and test
     [0.75]
     """
     settings = with_options(settings, OverlapSettings, options)
+    if isinstance(corpus, list | tuple):
+        corpus = Corpus.of_texts(corpus, test)
+    elif test is not None:
+        raise UsageError("overlap takes one corpus, or two lists of texts. Load two files with load(train=…, test=…).")
     check_data(corpus, against, models, engine)
     engine = engine or Here()
     parts = parts_for(corpus, against, settings)

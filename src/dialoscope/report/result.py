@@ -148,6 +148,8 @@ class Result:
     @classmethod
     def load(cls, out: str | Path) -> Self:
         """Read a result back from its folder; nothing is computed again."""
+        if not hasattr(cls, "instrument"):
+            raise UsageError("Load a result by its class, such as OverlapResult.load, or with instruments.load_result.")
         folder = Path(out).parent if Path(out).name == RESULT else Path(out)
         head = read_json(folder / RESULT)
         if head.get("instrument") != cls.instrument:
