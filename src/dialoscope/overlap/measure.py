@@ -54,13 +54,12 @@ def measure(
     [0.75]
     """
     settings = with_options(settings, OverlapSettings, options)
-    if isinstance(corpus, list | tuple):
-        corpus = Corpus.of_texts(corpus, test)
-    elif test is not None:
+    if test is not None and not isinstance(corpus, list | tuple):
         raise UsageError("overlap takes one corpus, or two lists of texts. Load two files with load(train=…, test=…).")
-    check_data(corpus, against, models, engine)
+    whole = Corpus.of_texts(corpus, test) if isinstance(corpus, list | tuple) else cast(Data, corpus)
+    check_data(whole, against, models, engine)
     engine = engine or Here()
-    parts = parts_for(corpus, against, settings)
+    parts = parts_for(whole, against, settings)
     unit = settings.unit or _usual_unit(parts, engine)
     reference = engine.side(parts.reference, unit=unit, context_turns=settings.context_turns)
     tables, examples, names = list[pa.Table](), list[Match](), list[str]()
@@ -90,11 +89,11 @@ def measure(
         parts=parts.sizes,
         used=parts.used,
         counts={
-            **skipped(left_out(corpus, *(against or {}).values()), {"a dialogue without a response": without_response}),
+            **skipped(left_out(whole, *(against or {}).values()), {"a dialogue without a response": without_response}),
             "units": units,
             "without_words": {part: count for part, count in without_words.items() if count},
         },
-        origin=_origin(corpus, settings, unit, [reference.name, *names]),
+        origin=_origin(whole, settings, unit, [reference.name, *names]),
         matches=pa.concat_tables(tables),
         measured=tuple(parts.measured),
         unit=unit,
