@@ -175,7 +175,7 @@ def test_what_is_wrong_is_said_in_one_line(run: Path, corpus: Path) -> None:
     assert "no checkpoint 'epoch-100'" in refused(*asked, "--checkpoints", "epoch-100")
     assert "two different splits" in refused(*asked, "--train-split", "validation")
     assert "two different splits" in refused(*asked, "--split", "train", "--dry-run")
-    assert "no nowhere split. Found: train, validation, test. Name another with --split" in refused(
+    assert "no nowhere split. Found: train, validation, test. Name another with split (--split)" in refused(
         *asked, "--split", "nowhere"
     )
     assert "layer takes a whole number, found 'last'" in refused(*asked, "--layer", "last")

@@ -125,7 +125,7 @@ class DepthResult(Result):
     def _named_scores(self) -> Iterator[tuple[tuple[str, str, str], Score]]:
         everywhere = np.ones(len(self.turns), dtype=bool)
         for subject in self.subjects:
-            yield (subject, self.part, "mse"), self._mean(self.errors(subject))
+            yield (subject, self.part, "mse"), self._mean(self.errors(subject)).within(0)
             for kind in KINDS:
                 yield (subject, self.part, kind), self._correlation(subject, kind, everywhere)
             for k, is_end in self._ends().items():
@@ -144,8 +144,7 @@ class DepthResult(Result):
         return {k: (positions <= k) | (positions > lengths - k) for k in ENDS}
 
     def _mean(self, values: Wide) -> Score:
-        score = mean_score(values, clusters=self.clusters, resampling=self.resampling, origin=self.origin)
-        return score.within(0)  # squared errors are never below 0
+        return mean_score(values, clusters=self.clusters, resampling=self.resampling, origin=self.origin)
 
     def _correlation(self, subject: str, kind: str, at: np.ndarray[Any, np.dtype[np.bool_]]) -> Score:
         return correlate(
