@@ -191,7 +191,7 @@ def _keep_check(row: Row, table: Path) -> None:
 
 
 def _keep_pair(table: Path, older: Row, row: Row) -> None:
-    """What two rows of one seed have found, for the table of rows made twice."""
+    """Keep the numbers of two rows of one seed, for the table of rows made twice."""
     pair = {"study": table.stem, "corpus": row["corpus"], "variant": row["variant"], "seed": row["seed"]}
     numbers = {"first": main_numbers(older), "again": main_numbers(row)}
     validation = [older.get("validation", []), row.get("validation", [])]  # perplexity after each epoch
@@ -205,7 +205,7 @@ def _key(row: Row) -> tuple[str, str, int]:
 
 
 def main_numbers(row: Row) -> dict[str, float]:
-    """What two rows of one seed are compared by."""
+    """Pick the numbers by which two rows of one seed are compared."""
     numbers = {}
     for name, keys in SHOWN.items():
         value: Any = row

@@ -71,7 +71,7 @@ def normalise(corpus: Corpus) -> Corpus:
 
 
 def corpora_of(arguments: argparse.Namespace) -> tuple[Corpus, Corpus, str]:
-    """What models learn from, the corpus that is probed, and the split of it that classifiers learn from."""
+    """Load the training corpus, the probed corpus, and the name of the split that classifiers learn from."""
     from dialoscope.corpus import load, resplit
 
     if arguments.annotated is None:

@@ -63,7 +63,7 @@ class Job:
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """What tells rows of one table apart."""
+        """Identify a row within its table."""
         return self.corpus, self.variant, self.seed
 
     def is_made(self, rows: Path, tables: Path) -> bool:
@@ -128,7 +128,7 @@ class Running:
 
 @dataclass
 class Costs:
-    """What rows cost: expected ones, corrected by those that have ended."""
+    """Estimate what rows cost, from those that have ended."""
 
     ended: list[tuple[Job, float, float]] = field(default_factory=list)  # card seconds, measuring seconds
 
@@ -242,7 +242,7 @@ class Queue:
         return bool(self.running)
 
     def _next(self) -> Job | None:
-        """What is to begin now."""
+        """Choose the row to begin now."""
         training = sum(row.measured_since is None for row in self.running)
         workers = self._replaced(WORKERS, self.settings.workers)
         return self._first_that_fits() if training < workers else None
@@ -365,7 +365,7 @@ def _by_kind(ended: Sequence[tuple[Job, float, float]]) -> Mapping[str, dict[str
 
 
 def command(job: Job, settings: Settings, folder: Path) -> list[str]:
-    """What makes a row and prints it."""
+    """Build the command that makes a row and prints it."""
     script = str(HERE / f"{job.study}.py")
     places = ["--device", settings.device, "--work", str(folder)]
     memory = ["--workers", "1", "--share", f"{settings.share / settings.workers:.4f}"]

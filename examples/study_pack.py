@@ -62,7 +62,7 @@ def _without_compiled(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 
 def _add_metadata(archive: tarfile.TarFile) -> None:
-    """What an installed package says of itself; without it a bare folder of sources has no version."""
+    """Add the package metadata; without it a bare folder of sources has no version."""
     from dialoscope.record import version
 
     text = f"Metadata-Version: 2.1\nName: dialoscope\nVersion: {version()}\n".encode()

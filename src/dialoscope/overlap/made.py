@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 
 import orjson
 
-from dialoscope.record import SCHEMA_VERSION, Origin, Scores
-from dialoscope.report.plain import origin_to_dict, plain
-from dialoscope.report.run import write_result_folder
+from dialoscope.record import Origin, Scores
+from dialoscope.report.run import record_of, write_result_folder
 from dialoscope.report.section import Section
 from dialoscope.settings import BaseSettings
 
@@ -46,16 +45,7 @@ class Made:
 
     def to_dict(self) -> dict[str, Any]:
         """The record as `result.json` and `--json` have it."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "instrument": self.instrument,
-            "origin": origin_to_dict(self.origin),
-            "settings": self.settings.to_dict(),
-            "parts": dict(self.parts),
-            "used": self.used,
-            "counts": plain(self.counts, "counts"),
-            "scores": {name: score.to_dict() for name, score in self.scores().items()},
-        }
+        return record_of(self, self.instrument, self.scores())
 
     def save(self, out: str | Path, *, overwrite: bool = False) -> Path:
         """Write the data, `ledger.jsonl`, `result.json` and a page into a folder, whole or not at all."""

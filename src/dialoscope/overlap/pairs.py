@@ -19,9 +19,9 @@ from dialoscope.overlap.engine import Engine, Here
 from dialoscope.overlap.measure import check_data
 from dialoscope.overlap.settings import CleanSettings, PairsSettings
 from dialoscope.overlap.sides import left_out
-from dialoscope.record import SCHEMA_VERSION, Origin
-from dialoscope.report.plain import origin_to_dict, plain
+from dialoscope.record import Origin
 from dialoscope.report.result import skipped
+from dialoscope.report.run import record_of
 from dialoscope.settings import with_options
 
 if TYPE_CHECKING:
@@ -66,16 +66,7 @@ class OverlapPairs:
 
     def to_dict(self) -> dict[str, Any]:
         """The number of pairs as `--json` has it; the pairs themselves go to a file."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "instrument": "overlap-pairs",
-            "origin": origin_to_dict(self.origin),
-            "settings": self.settings.to_dict(),
-            "parts": dict(self.parts),
-            "used": self.used,
-            "counts": plain(self.counts, "counts"),
-            "scores": {},
-        }
+        return record_of(self, "overlap-pairs", {})
 
     def save(self, out: str | Path, *, overwrite: bool = False) -> Path:
         """Write the pairs as Parquet or CSV, by the ending of the file's name."""

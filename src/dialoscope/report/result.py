@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from dialoscope.errors import UsageError
-from dialoscope.record import SCHEMA_VERSION, Origin, Score, Scores
+from dialoscope.record import Origin, Score, Scores
 from dialoscope.report.cell import Cell, in_one_line
 from dialoscope.report.items import Items
-from dialoscope.report.plain import origin_from, origin_to_dict, plain
-from dialoscope.report.run import RESULT, read_json, write_result_folder
+from dialoscope.report.plain import origin_from
+from dialoscope.report.run import RESULT, read_json, record_of, write_result_folder
 from dialoscope.report.section import SEVERITY, Card, Chart, Part, Section, Table
 from dialoscope.report.stored import Store, types_of
 from dialoscope.report.verdict import Verdict
@@ -119,17 +119,8 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """The result as `result.json`, `--json` and other programs have it."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "instrument": self.instrument,
-            "origin": origin_to_dict(self.origin),
-            "settings": self.settings.to_dict(),
-            "parts": dict(self.parts),
-            "used": self.used,
-            "counts": plain(self.counts, "counts"),
-            "scores": {name: score.to_dict() for name, score in self.scores().items()},
-            "verdicts": [verdict.to_dict() for verdict in self.verdicts()],
-        }
+        verdicts = [verdict.to_dict() for verdict in self.verdicts()]
+        return {**record_of(self, self.instrument, self.scores()), "verdicts": verdicts}
 
     def save(self, out: str | Path, *, overwrite: bool = False) -> Path:
         """Write the result's folder, whole or not at all; only an earlier result of the same question is replaced."""

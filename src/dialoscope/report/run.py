@@ -13,15 +13,16 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from dialoscope.errors import OutputError, UsageError
 from dialoscope.files import contents, whole_folder
-from dialoscope.record import SCHEMA_VERSION, Origin
+from dialoscope.record import SCHEMA_VERSION, Origin, Score
 from dialoscope.report.anchor import free_name
 from dialoscope.report.html import render
-from dialoscope.report.plain import to_text
+from dialoscope.report.plain import origin_to_dict, plain, to_text
 from dialoscope.report.section import Section, Table
+from dialoscope.settings import BaseSettings
 
 RESULT = "result.json"
 
@@ -104,3 +105,46 @@ def read_json(path: Path) -> dict[str, Any]:
     if found < SCHEMA_VERSION:
         raise UsageError(f"{path}: expected schema_version {SCHEMA_VERSION}, found {found}. Measure again.")
     return value
+
+
+class Recorded(Protocol):
+    """What everything that is measured or made tells of itself."""
+
+    @property
+    def settings(self) -> BaseSettings:
+        """What was asked."""
+        ...
+
+    @property
+    def parts(self) -> Mapping[str, int]:
+        """Dialogues by the part that they played."""
+        ...
+
+    @property
+    def used(self) -> str:
+        """Which dialogues were used for what."""
+        ...
+
+    @property
+    def counts(self) -> Mapping[str, Any]:
+        """What was not measured, by reason, and other counts."""
+        ...
+
+    @property
+    def origin(self) -> Origin:
+        """What has to be repeated to get the same."""
+        ...
+
+
+def record_of(recorded: Recorded, instrument: str, scores: Mapping[str, Score]) -> dict[str, Any]:
+    """The part of `result.json` that results and data made from a corpus share."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "instrument": instrument,
+        "origin": origin_to_dict(recorded.origin),
+        "settings": recorded.settings.to_dict(),
+        "parts": dict(recorded.parts),
+        "used": recorded.used,
+        "counts": plain(recorded.counts, "counts"),
+        "scores": {name: score.to_dict() for name, score in scores.items()},
+    }
