@@ -19,7 +19,7 @@ from dialoscope.distract.names import ORIGINAL
 from dialoscope.distract.phrases import words_of
 from dialoscope.distract.portions import Portion, portions, resumable
 from dialoscope.distract.prepare import Sets, prepare
-from dialoscope.distract.result import EACH, NO_DISTRACTION, RANDOM_FIRST, TOO_LONG, CaseRows, rows_of
+from dialoscope.distract.result import EACH, NO_DISTRACTION, RANDOM_FIRST, TOO_LONG, CaseRows, in_words, rows_of
 from dialoscope.distract.sets import Case
 from dialoscope.distract.settings import BehaveSettings
 from dialoscope.errors import UsageError
@@ -29,7 +29,7 @@ from dialoscope.model.protocol import DialogueModel, TooLong, unread_turns
 from dialoscope.progress import Progress, Stages
 from dialoscope.record import Origin, Score, Scores, by_path, path
 from dialoscope.report import Column, Prose, Section, Table
-from dialoscope.report.cell import Cell, in_one_line
+from dialoscope.report.cell import Cell
 from dialoscope.report.items import Items
 from dialoscope.report.result import Result, documented, kept, skipped
 from dialoscope.report.verdict import Verdict, undecided
@@ -197,10 +197,7 @@ class BehaveResult(Result):
 
     def summary(self) -> Table:
         """A row for each model and set; each number with its interval and n."""
-        table = self._table()
-        formats = [head.number_format for head in table.heads]
-        rows = [[in_one_line(cell, form) for cell, form in zip(row, formats, strict=True)] for row in table.rows]
-        return Table([head.name for head in table.heads], rows, table.caption)
+        return in_words(self._table())
 
     def _table(self) -> Table:
         rows: list[list[Cell]] = [

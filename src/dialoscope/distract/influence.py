@@ -23,7 +23,16 @@ import pyarrow as pa
 from dialoscope.corpus import Corpus
 from dialoscope.distract.portions import Portion, portions, resumable
 from dialoscope.distract.prepare import Sets, prepare
-from dialoscope.distract.result import EACH, NO_CONTROL, NO_DISTRACTION, NO_HISTORY, RANDOM_FIRST, TOO_LONG, rows_of
+from dialoscope.distract.result import (
+    EACH,
+    NO_CONTROL,
+    NO_DISTRACTION,
+    NO_HISTORY,
+    RANDOM_FIRST,
+    TOO_LONG,
+    in_words,
+    rows_of,
+)
 from dialoscope.distract.sets import Case
 from dialoscope.distract.settings import InfluenceSettings
 from dialoscope.metrics import mean_score, ratio_score
@@ -32,7 +41,7 @@ from dialoscope.model.protocol import Context, DialogueModel, TooLong, log_likel
 from dialoscope.progress import Progress, Stages
 from dialoscope.record import Score, Scores, by_path, path
 from dialoscope.report import Column, Prose, Section, Table
-from dialoscope.report.cell import Cell, in_one_line
+from dialoscope.report.cell import Cell
 from dialoscope.report.items import Items
 from dialoscope.report.result import Result, documented, kept, skipped
 from dialoscope.report.verdict import Verdict, undecided
@@ -193,10 +202,7 @@ class InfluenceResult(Result):
 
     def summary(self) -> Table:
         """A row for each model and set; each number with its interval and n."""
-        table = self._table()
-        formats = [head.number_format for head in table.heads]
-        rows = [[in_one_line(cell, form) for cell, form in zip(row, formats, strict=True)] for row in table.rows]
-        return Table([head.name for head in table.heads], rows, table.caption)
+        return in_words(self._table())
 
     def _table(self) -> Table:
         rows: list[list[Cell]] = [

@@ -392,3 +392,10 @@ def compared(rows: Sequence[CaseRows], origin: Origin) -> Iterator[ModelComparis
         if each.model != rows[0].model and each.set != ORIGINAL
     }
     return (ModelComparison(*names, comparison) for names, comparison in correct(tested).items())
+
+
+def in_words(table: Table) -> Table:
+    """A table for the terminal: each number as text, with its interval and n."""
+    formats = [head.number_format for head in table.heads]
+    rows = [[in_one_line(cell, form) for cell, form in zip(row, formats, strict=True)] for row in table.rows]
+    return Table([head.name for head in table.heads], rows, table.caption)
